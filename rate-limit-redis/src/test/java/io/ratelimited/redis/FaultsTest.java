@@ -136,8 +136,8 @@ class FaultsTest {
         assertThat(log.all().get(0))
                 .endsWith(
                         "limits decide as their on-failure says: local admits 1/4 of each limit, since the instances are"
-                                + " not counted yet and expected-nodes is not set");
-        assertThat(log.all().get(1)).contains(": local admits 1/3 of each limit, since expected-nodes is 3");
+                                + " not counted yet and expected-nodes is not set [RL-301]");
+        assertThat(log.all().get(1)).contains(": local admits 1/3 of each limit, since expected-nodes is 3 [RL-301]");
     }
 
     /** Nobody knows whether Redis carries out a command that it has not answered in time, so it may count beside the local decision. */

@@ -13,8 +13,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.env.YamlPropertySourceLoader;
@@ -32,8 +34,9 @@ class WholeGuideTest {
     @TempDir
     private Path directory;
 
-    @Test
-    void everySnippetStandsInOneApplication() throws Exception {
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void everySnippetStandsInOneApplication(WebApplicationType type) throws Exception {
         Map<String, List<String>> java = new TreeMap<>();
         List<PropertySource<?>> properties = new ArrayList<>();
         for (GuideTest.Section section : GuideTest.sections().toList()) {
@@ -53,6 +56,7 @@ class WholeGuideTest {
         }
         List<Class<?>> components = SnippetApplication.components(SnippetCompiler.compile(java, directory));
         try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Own.class)
+                .web(type)
                 .resourceLoader(new DefaultResourceLoader(components.get(0).getClassLoader()))
                 .initializers(application -> {
                     properties.forEach(application.getEnvironment().getPropertySources()::addLast);
