@@ -1,4 +1,4 @@
-/** Text for people: log lines, values as they stand in properties, and names that may be meant. */
+/** Internal. Text for people: log lines, values as they stand in properties, and names that may be meant. */
 @NullMarked
 package io.ratelimited.spring.text;
 
