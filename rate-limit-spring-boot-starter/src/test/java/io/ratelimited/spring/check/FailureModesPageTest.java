@@ -1,6 +1,7 @@
 package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
@@ -44,8 +45,13 @@ class FailureModesPageTest {
         shop.withPropertyValues(
                         "rate-limit.limits.search.tiers.gold.rate=100/s", "rate-limit.limits.search.tier='silver'")
                 .run(context -> context.getBean(Shop.class).search("ann"));
-        start(shop.withConfiguration(AutoConfigurations.of(RedisRateLimitAutoConfiguration.class))
-                .withPropertyValues("rate-limit.backend=redis", "rate-limit.redis.url=redis://127.0.0.1:1"));
+        shop.withConfiguration(AutoConfigurations.of(RedisRateLimitAutoConfiguration.class))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.redis.url=redis://127.0.0.1:1")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    // By a thread of the connection.
+                    await().untilAsserted(() -> assertThat(output).contains("[RL-301]"));
+                });
 
         List<String> lines = LINE.matcher(Files.readString(Path.of("..", "docs", "failure-modes.md")))
                 .results()
