@@ -270,7 +270,14 @@ abstract class RemoteLimiter implements JointRateLimiter {
         if (admits == null) {
             return null;
         }
-        return admits ? ScriptReply.local(0, 1, parameters()) : ScriptReply.unavailable(parameters());
+        ScriptParameters current = parameters();
+        if (!admits) {
+            return ScriptReply.unavailable(current);
+        }
+        // A limit that is closed is closed without Redis, too.
+        return current.limit().capacity() == 0
+                ? ScriptReply.local(ScriptReply.NEVER, 0, current)
+                : ScriptReply.local(0, 1, current);
     }
 
     /**
