@@ -178,7 +178,7 @@ class ScriptModelTest {
                 }
             }
             for (int i = 0; i < 6; i++) {
-                long permits = 1 + run.random.nextInt(4_000);
+                long permits = 1L + run.random.nextInt(4_000);
                 Run.same("long log " + seed, run.model.peek(null, permits, 0), run.redis.peek(null, permits, 0));
             }
             run.ticker.advanceNanos(1_000L * run.random.nextInt(run.random.nextBoolean() ? 1_100_000 : 500_000));

@@ -79,11 +79,14 @@ final class ScriptMutants {
                           return values
                         end"""),
                 ScriptMutant.functions(
-                        "a log takes nothing from the sums of what has left", Plans.TINY, List.of("sl_leave"), """
+                        "a log takes one permit too many from its sum when others leave",
+                        Plans.TINY,
+                        List.of("sl_leave"),
+                        """
                         function(s, ...)
-                          local total = s.total
+                          local gone = s.gone
                           local more = shipped(s, ...)
-                          if s.gone < s.size then s.total = total end
+                          if s.gone > gone then s.total = max(0, s.total - 1) end
                           return more
                         end"""),
                 ScriptMutant.commands("a call under several limits is charged by the last alone", Plans.TINY, """
