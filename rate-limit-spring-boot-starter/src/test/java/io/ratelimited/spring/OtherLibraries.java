@@ -72,17 +72,17 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
     public boolean[] match(String[] classes, AutoConfigurationMetadata metadata) {
         boolean[] kept = new boolean[classes.length];
         for (int i = 0; i < classes.length; i++) {
-            kept[i] = classes[i] == null || !leftOut(classes[i]) && complete(classes[i], metadata);
+            kept[i] = classes[i] == null || (!leftOut(classes[i]) && complete(classes[i], metadata));
         }
         return kept;
     }
 
     private static boolean leftOut(String name) {
         return name.startsWith("io.github.resilience4j.")
-                || name.startsWith(BOOT)
+                || (name.startsWith(BOOT)
                         && name.endsWith(SUFFIX)
                         && LEFT_OUT.contains(
-                                name.substring(name.lastIndexOf('.') + 1, name.length() - SUFFIX.length()));
+                                name.substring(name.lastIndexOf('.') + 1, name.length() - SUFFIX.length())));
     }
 
     /** A class that is not on the class path of the tests is in no class loader that hides some of it. */
