@@ -101,7 +101,7 @@ class AnswerFieldsTest {
     @ParameterizedTest
     @MethodSource("answersOfServices")
     void theAnswersOfServicesAreReadRight(ServiceAnswer of) {
-        Answer answer = readAt(of.now, of.status, of.fields);
+        Answer answer = readAt(of.now, of.status, of.fields.toArray(String[]::new));
         StringBuilder read = new StringBuilder("pause " + answer.retryAfterNanos() / 1_000_000);
         for (Quota quota : answer.quotas()) {
             read.append("; ").append(quota.remaining()).append(" of ").append(quota.quota());
@@ -130,7 +130,7 @@ class AnswerFieldsTest {
     }
 
     private record ServiceAnswer(
-            String name, String source, int status, Instant now, String[] fields, String expected) {
+            String name, String source, int status, Instant now, List<String> fields, String expected) {
 
         private String service() {
             return name.split(",", 2)[0];
@@ -158,7 +158,7 @@ class AnswerFieldsTest {
                                 lines.get(1),
                                 Integer.parseInt(first[1]),
                                 first.length > 2 ? Instant.parse(first[2]) : NOW,
-                                fields,
+                                List.of(fields),
                                 lines.get(lines.size() - 1).substring(2));
                     })
                     .toList();

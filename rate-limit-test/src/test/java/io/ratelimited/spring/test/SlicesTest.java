@@ -124,9 +124,9 @@ class SlicesTest {
 
         @Override
         public void initialize(ConfigurableApplicationContext context) {
-            try (Stream<Path> pages =
-                    Stream.concat(Files.list(Path.of("../docs")), Stream.of(Path.of("../README.md")))) {
-                for (Path page : pages.filter(file -> file.toString().endsWith(".md"))
+            try (Stream<Path> pages = Files.list(Path.of("../docs"))) {
+                for (Path page : Stream.concat(pages, Stream.of(Path.of("../README.md")))
+                        .filter(file -> file.toString().endsWith(".md"))
                         .sorted()
                         .toList()) {
                     List<MatchResult> blocks =
