@@ -395,13 +395,13 @@ class KeyAttacksTest {
         startWithHeap(runner.withBean(Keyed.class), 1_000_000L, 128);
         assertThat(output)
                 .containsOnlyOnce("Callers with many keys can fill memory: the limits log, users may remember 1,000,000"
-                        + " keys each, which take 38,719 MB, more than half of the heap of 128 MB. Set"
-                        + " rate-limit.memory.maximum-keys to 1652, or give the JVM a larger heap (-Xmx).");
+                        + " keys each, which take 76,866 MB, more than half of the heap of 128 MB. Set"
+                        + " rate-limit.memory.maximum-keys to 832, or give the JVM a larger heap (-Xmx).");
     }
 
     @Test
     void theMaximumThatTheReportNamesFits(CapturedOutput output) {
-        startWithHeap(runner.withBean(Keyed.class), 1_652L, 128);
+        startWithHeap(runner.withBean(Keyed.class), 832L, 128);
         startWithHeap(runner.withBean(Prices.class), 1_000_000L, 128);
         assertThat(output).doesNotContain("fill memory");
     }
@@ -425,7 +425,7 @@ class KeyAttacksTest {
     @Test
     void aHeapThatIsTooSmallForTheFewestKeysOfALimitIsReported(CapturedOutput output) {
         startWithHeap(runner.withBean(Keyed.class), null, 128);
-        assertThat(output).containsOnlyOnce("Set rate-limit.memory.maximum-keys to 1652");
+        assertThat(output).containsOnlyOnce("Set rate-limit.memory.maximum-keys to 832");
     }
 
     @Test

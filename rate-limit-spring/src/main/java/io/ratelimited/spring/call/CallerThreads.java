@@ -53,6 +53,7 @@ public final class CallerThreads {
      * @param remedy for the warning that the thread is an event loop
      * @param waits whether the policy of the waiter is to wait
      * @param attempt takes whether it may wait; called again if it would wait and no more threads may sleep
+     * @return the result of the attempt; of one that ends just when it is to be cancelled, too, since it may hold permits
      * @throws InterruptedException when interrupted while it waits; the attempt has been cancelled
      */
     public <T> T await(String waiter, String remedy, boolean waits, Function<Boolean, CompletableFuture<T>> attempt)
@@ -61,15 +62,11 @@ public final class CallerThreads {
         CompletableFuture<T> result = attempt.apply(maySleep);
         RequestThreads seats = seats();
         boolean seated = !result.isDone() && seats.tryEnter(0);
-        if (!seated && !result.isDone()) {
-            result.cancel(false);
+        if (!seated && !result.isDone() && result.cancel(false)) {
             result = attempt.apply(false);
         }
         try {
-            return result.get();
-        } catch (InterruptedException ex) {
-            result.cancel(false);
-            throw ex;
+            return resultOf(result);
         } catch (ExecutionException ex) {
             Throwable cause = ex.getCause();
             if (cause instanceof RateLimitExceededException && waits && !maySleep) {
@@ -83,6 +80,18 @@ public final class CallerThreads {
             if (seated) {
                 seats.leave();
             }
+        }
+    }
+
+    private static <T> T resultOf(CompletableFuture<T> result) throws InterruptedException, ExecutionException {
+        try {
+            return result.get();
+        } catch (InterruptedException ex) {
+            if (result.cancel(false)) {
+                throw ex;
+            }
+            Thread.currentThread().interrupt();
+            return result.get();
         }
     }
 }

@@ -42,10 +42,10 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
         return heapBytes / 2;
     }
 
-    /** A log keeps a time for each permit. */
+    /** A log keeps a time and a number for each call, which takes one permit at least. */
     public static long bytesPerKey(Limit limit) {
         return limit.algorithm() == Algorithm.SLIDING_LOG
-                ? BYTES_PER_KEY + Long.BYTES * limit.rate().permits()
+                ? BYTES_PER_KEY + 2 * Long.BYTES * limit.rate().permits()
                 : BYTES_PER_KEY;
     }
 }
