@@ -2,6 +2,7 @@ package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.BeanTypes;
+import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.LimitedTypes;
@@ -104,11 +105,14 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         });
     }
 
+    private static String nameOf(Method method) {
+        return method.getDeclaringClass().getName() + "." + KotlinNames.of(method);
+    }
+
     private void check(Class<?> type, @Nullable Object bean) {
         Map<Method, LimitedMethod> limited = limitedMethods(type);
         limited.values()
-                .forEach(method ->
-                        inventedKeys.warnOf(method.method().toString(), method.limits(), ofEveryRequest.get()));
+                .forEach(method -> inventedKeys.warnOf(nameOf(method.method()), method.limits(), ofEveryRequest.get()));
         if (inspector != null) {
             ProxyCheck calls = new ProxyCheck(type, limited);
             if (warnedOf.add(type)) {
