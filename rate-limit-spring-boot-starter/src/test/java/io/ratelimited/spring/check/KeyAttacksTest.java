@@ -76,7 +76,7 @@ class KeyAttacksTest {
         withKey(key).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce(": " + Prices.class.getName() + ".all: " + INVENTED
+                    .containsOnlyOnce(" " + Prices.class.getName() + ".all: " + INVENTED
                             + " of rate limit 'prices' \"" + key + "\", and each new key has a new budget. Add a limit"
                             + " with the key clientIp to the same call, or let a bean look the key up, as in"
                             + " @keys.owner(header('X-Api-Key')).");
