@@ -72,6 +72,7 @@ class MutantsTest {
     @ParameterizedTest
     @MethodSource("mutants")
     @Tag("proof")
+    @Tag("mutants")
     void aMutantIsNoticedWithinAMinute(Mutant mutant, @TempDir Path classes) throws Exception {
         mutant.writeTo(classes);
         Lua.shared().lastFailure();
