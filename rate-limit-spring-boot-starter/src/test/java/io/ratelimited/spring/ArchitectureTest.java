@@ -84,6 +84,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring.expression..",
                         "io.ratelimited.spring.fields..",
                         "io.ratelimited.spring.limit..",
+                        "io.ratelimited.spring.request..",
                         "io.ratelimited.spring.text..",
                         "io.ratelimited.spring.web..")
                 .should()

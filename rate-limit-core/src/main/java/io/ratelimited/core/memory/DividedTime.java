@@ -82,7 +82,7 @@ final class DividedTime extends DatedTime {
             long behind = v + returned - grant.mark();
             long last = Math.min(due, v + returned);
             long units = p.time.at(now);
-            long back = p.back(grant, cost, v, behind, returnedAfter(grant.mark()), last, latest(units), units);
+            long back = back(p, grant, cost, v, behind, returnedAfter(grant.mark()), last, latest(units), units);
             boolean divides = behind != 0 || p.staysAhead(grant, permits, v, units);
             if (divides) {
                 back = Math.min(back, MOST_RETURNED - returned);
@@ -98,6 +98,48 @@ final class DividedTime extends DatedTime {
                 return true;
             }
         }
+    }
+
+    /**
+     * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
+     * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
+     * stand, and the grant gives back its cost less their costs.
+     *
+     * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition without
+     * the call. That is at most the least room that the bucket has had since the grant: the room now, or the
+     * room just before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest
+     * call, if all later grants had come in that instant; and the room that the grant made, less the refill until that call.
+     *
+     * @param cost of the permits to give back
+     * @param behind units granted after it
+     * @param returned units of the later grants that were given back
+     * @param due no earlier than any waiting caller's time
+     * @param latest no earlier than any time at which permits were used
+     */
+    static long back(
+            Parameters p,
+            Grant grant,
+            long cost,
+            long v,
+            long behind,
+            long returned,
+            long due,
+            long latest,
+            long units) {
+        if (behind == 0) {
+            return cost;
+        }
+        if (!p.paysFirst) {
+            return 0;
+        }
+        long room = v - (units - p.fullDepth);
+        if (due > units) {
+            return Math.min(cost, room) - behind;
+        }
+        long late = Math.min(latest, units);
+        long afterAll = v - (late - p.fullDepth) - (behind - returned);
+        long own = p.time.cost(grant.permits()) - (late - grant.instant());
+        return Math.min(Math.min(cost, room), Math.max(afterAll, own));
     }
 
     /** Units that were given back of grants later than the one with a mark. */

@@ -147,7 +147,7 @@ class VirtualTime extends Cell {
             long behind = v - grant.mark();
             long units = parameters.time.at(now);
             if (behind != 0 || parameters.staysAhead(grant, permits, v, units)) {
-                return parameters.back(grant, cost, v, behind, 0, v, latest(units), units) <= 0;
+                return DividedTime.back(parameters, grant, cost, v, behind, 0, v, latest(units), units) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
                 return true;
@@ -287,7 +287,7 @@ class VirtualTime extends Cell {
         /** D plus one tick of the clock, so that a caller loses no time that the clock cannot show. */
         final long fullDepth;
         /** A call waits for its own permits; otherwise for those of its predecessors. */
-        private final boolean paysFirst;
+        final boolean paysFirst;
         /** A wait of so many units or more is refused. */
         private final long queue;
         /** The largest number of permits of one call. */
@@ -316,39 +316,6 @@ class VirtualTime extends Cell {
             if (algorithm.startsEmpty()) {
                 beginWith(new VirtualTime(this, 0));
             }
-        }
-
-        /**
-         * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
-         * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
-         * stand, and the grant gives back its cost less their costs.
-         *
-         * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition without
-         * the call. That is at most the least room that the bucket has had since the grant: the room now, or the
-         * room just before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest
-         * call, if all later grants had come in that instant; and the room that the grant made, less the refill until that call.
-         *
-         * @param cost of the permits to give back
-         * @param behind units granted after it
-         * @param returned units of the later grants that were given back
-         * @param due no earlier than any waiting caller's time
-         * @param latest no earlier than any time at which permits were used
-         */
-        long back(Grant grant, long cost, long v, long behind, long returned, long due, long latest, long units) {
-            if (behind == 0) {
-                return cost;
-            }
-            if (!paysFirst) {
-                return 0;
-            }
-            long room = v - (units - fullDepth);
-            if (due > units) {
-                return Math.min(cost, room) - behind;
-            }
-            long late = Math.min(latest, units);
-            long afterAll = v - (late - fullDepth) - (behind - returned);
-            long own = time.cost(grant.permits()) - (late - grant.instant());
-            return Math.min(Math.min(cost, room), Math.max(afterAll, own));
         }
 
         /** Returns whether a part of the last grant stays in the future, and so the whole grant behind earlier ones. */

@@ -2,8 +2,10 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -117,7 +119,11 @@ class JointReservation implements Reservation {
         }
         boolean admitted = false;
         try {
-            admitted = await(false) && await(true);
+            admitted = await(false);
+            if (admitted && hasLaterPlaces()) {
+                decided(AllOf.reserve(laterClaims()));
+                admitted = await(true);
+            }
             return admitted;
         } finally {
             if (!admitted) {
@@ -185,9 +191,47 @@ class JointReservation implements Reservation {
             } else if (later || !hasLaterPlaces()) {
                 answer.complete(true);
             } else {
-                awaitAsync(true, answer);
+                takePlaces(answer);
             }
         });
+    }
+
+    private void takePlaces(CompletableFuture<Boolean> answer) {
+        AllOf.reserveAsync(laterClaims(), Callbacks.MAY_BLOCK).whenComplete((places, failed) -> {
+            if (failed == null) {
+                decided(places);
+                awaitAsync(true, answer);
+            } else {
+                end(answer, failed);
+            }
+        });
+    }
+
+    /**
+     * The claims to all later places. They are taken in one step, as by a call that need not wait: so no two calls hold
+     * places crosswise and wait for each other.
+     */
+    private Claim[] laterClaims() {
+        return Arrays.stream(members)
+                .filter(LaterPlace.class::isInstance)
+                .map(place -> ((LaterPlace) place).claim())
+                .toArray(Claim[]::new);
+    }
+
+    /** @param places the reservation of {@link #laterClaims} */
+    private void decided(Reservation places) {
+        @Nullable Decision[] refusals = places.isRefused() ? AllOf.refusals(places) : null;
+        int next = 0;
+        for (Reservation member : members) {
+            if (member instanceof LaterPlace place) {
+                int claim = next++;
+                if (refusals == null) {
+                    place.decided(AllOf.member(places, claim));
+                } else if (refusals[claim] != null) {
+                    place.decided(refused(new Decision[] {refusals[claim]}));
+                }
+            }
+        }
     }
 
     private boolean hasLaterPlaces() {
@@ -283,122 +327,6 @@ class JointReservation implements Reservation {
 
         private void stop() {
             started.forEach(wait -> wait.cancel(false));
-        }
-    }
-
-    /**
-     * A place under CONCURRENCY that is asked for when the other limits of the call let it go, so that no sleeper holds it.
-     * Nothing is taken until then.
-     */
-    static final class LaterPlace implements Reservation {
-
-        private final Claim claim;
-        private final long maxWaitNanos;
-        private final Decision asked;
-        /** Guarded by this. */
-        private @Nullable Reservation taken;
-        /** Guarded by this. */
-        private boolean cancelled;
-
-        /**
-         * @param maxWaitNanos the rest of the longest wait
-         * @param asked the decision that was made when the limit was asked
-         */
-        LaterPlace(Claim claim, long maxWaitNanos, Decision asked) {
-            this.claim = claim;
-            this.maxWaitNanos = maxWaitNanos;
-            this.asked = asked;
-        }
-
-        private synchronized @Nullable Reservation taken() {
-            return taken;
-        }
-
-        /** Keeps the reservations, unless the call was given up meanwhile. */
-        private boolean keep(Reservation reservation) {
-            synchronized (this) {
-                if (!cancelled) {
-                    taken = reservation;
-                    return true;
-                }
-            }
-            reservation.cancel();
-            return false;
-        }
-
-        @Override
-        public boolean isRefused() {
-            Reservation place = taken();
-            return place != null && place.isRefused();
-        }
-
-        @Override
-        public long waitNanos() {
-            return 0;
-        }
-
-        @Override
-        public boolean mayWait() {
-            Reservation place = taken();
-            return place == null || place.mayWait();
-        }
-
-        @Override
-        public Decision decision() {
-            Reservation place = taken();
-            return place == null ? asked : place.decision();
-        }
-
-        @Override
-        public boolean await() throws InterruptedException {
-            Reservation known = taken();
-            if (known != null) {
-                return known.await();
-            }
-            Reservation place = claim.limiter().reserve(claim.key(), claim.permits(), maxWaitNanos);
-            return keep(place) && place.await();
-        }
-
-        @Override
-        public CompletableFuture<Boolean> awaitAsync() {
-            Reservation known = taken();
-            if (known != null) {
-                return known.awaitAsync();
-            }
-            try {
-                return claim.limiter()
-                        .reserveAsync(claim.key(), claim.permits(), maxWaitNanos)
-                        .toCompletableFuture()
-                        .thenCompose(
-                                place -> keep(place) ? place.awaitAsync() : CompletableFuture.completedFuture(false));
-            } catch (RuntimeException | Error ex) {
-                return CompletableFuture.failedFuture(ex);
-            }
-        }
-
-        @Override
-        public void cancel() {
-            Reservation place;
-            synchronized (this) {
-                cancelled = true;
-                place = taken;
-            }
-            if (place != null) {
-                place.cancel();
-            }
-        }
-
-        @Override
-        public void settle(long permits) {
-            throw Permits.nothingToCharge(claim.limiter().limit());
-        }
-
-        @Override
-        public void release() {
-            Reservation place = taken();
-            if (place != null) {
-                place.release();
-            }
         }
     }
 }

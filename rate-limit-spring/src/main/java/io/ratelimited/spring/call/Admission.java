@@ -3,8 +3,8 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
@@ -167,7 +167,8 @@ public final class Admission {
         if (request.limit().countsInFlight()) {
             throw new UnsupportedOperationException(
                     "rate limit '" + request.limit().name()
-                            + "' counts calls in flight and has nothing to charge; close the reservation when the call has ended");
+                            + "' counts calls in flight and has nothing to charge; close the reservation when the call"
+                            + " has ended");
         }
     }
 

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.request.RequestFacts;
 import java.math.BigDecimal;
 import org.jspecify.annotations.Nullable;
 
@@ -15,7 +15,7 @@ final class Charge {
     private final CallExpression expression;
     private final @Nullable Object target;
     private final @Nullable Object[] args;
-    private final @Nullable CurrentRequest current;
+    private final @Nullable RequestFacts current;
     private final long reserved;
 
     /**
@@ -31,7 +31,7 @@ final class Charge {
             CallExpression expression,
             @Nullable Object target,
             @Nullable Object[] args,
-            @Nullable CurrentRequest current,
+            @Nullable RequestFacts current,
             long reserved) {
         this.expression = expression;
         this.target = target;

@@ -3,10 +3,10 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
@@ -296,10 +296,10 @@ public final class LimitRegistry {
             if (!annotated.contains(name)) {
                 String lacking = lacking(name, place);
                 if (lacking != null) {
-                    LOG.warn(
-                            "Rate limit '" + name + "' (" + place + ") is left out: no bean, route or client uses it"
-                                    + SimilarName.hint(name, annotated) + ", and alone it is incomplete: " + lacking
-                                    + ". Complete it, or remove it, unless a bean that is not part of this context has the rest. [RL-207]");
+                    LOG.warn("Rate limit '" + name + "' (" + place + ") is left out: no bean, route or client uses it"
+                            + SimilarName.hint(name, annotated) + ", and alone it is incomplete: " + lacking
+                            + ". Complete it, or remove it, unless a bean that is not part of this context has"
+                            + " the rest. [RL-207]");
                     continue;
                 }
             }

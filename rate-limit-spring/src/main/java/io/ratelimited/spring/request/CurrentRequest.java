@@ -1,0 +1,66 @@
+package io.ratelimited.spring.request;
+
+import io.ratelimited.spring.NamedLimit;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/** The web request of a call: its facts, what decisions are written to, its end, and the threads that it runs on. */
+public interface CurrentRequest extends RequestFacts, RequestDecisions, RequestEnd {
+
+    /**
+     * Takes the time for which the request has waited for a thread to make a call on. It belongs to the wait of that call,
+     * so the next call of the request does not find it again.
+     *
+     * @return nanoseconds since this was asked before; 0 where requests have their thread from the start
+     */
+    default long takeWaitedNanos() {
+        return 0;
+    }
+
+    /**
+     * Runs a task of the request on this thread, where {@link Source#current()} then finds the request. Where requests
+     * stay on their own thread, this only runs the task.
+     */
+    default void run(Runnable task) {
+        task.run();
+    }
+
+    /** Finds the request of a call. */
+    interface Source {
+
+        /**
+         * Finds the request of the calling thread.
+         *
+         * @return null outside a web request
+         */
+        @Nullable
+        CurrentRequest current();
+
+        /**
+         * Finds the request of a subscription to a reactive type.
+         *
+         * @param reactorContext looks up a key in the context of the subscription; null if it is absent
+         * @return null outside a web request
+         */
+        default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
+            return current();
+        }
+
+        /**
+         * Prepares for a limit, before its first call: data that no limit needs costs nothing.
+         *
+         * @param reads whether an expression of the limit may read a word of requests, such as {@code principal}
+         */
+        default void prepare(Predicate<String> reads) {}
+
+        /**
+         * Prepares for a limited method whose calls block their thread.
+         *
+         * @param method of the class of the bean, not of an interface
+         */
+        default void prepareBlocking(Method method, List<NamedLimit> limits) {}
+    }
+}
