@@ -507,7 +507,7 @@ class RedisWiringTest {
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThat(limits.get("login").limiter()).isInstanceOf(RedisRateLimiter.class);
                     assertThat(limits.get("login").properties().onFailure()).isEqualTo(LimitProperties.OnFailure.DENY);
-                    assertThat(limits.get("search").limiter()).isInstanceOf(RedisRateLimiter.class);
+                    assertThat(limits.get("prices").limiter()).isInstanceOf(RedisRateLimiter.class);
                     assertThat(limits.get("recommendations").limiter()).isInstanceOf(InMemoryRateLimiter.class);
                     assertThat(context.getBean(RedisBackend.class).health().nodes())
                             .isEqualTo(3);

@@ -113,14 +113,14 @@ class ChargingPageTest {
     void anImportIsChargedByHand() throws Exception {
         Running running = start(BY_HAND, Kind.TOMCAT, "Imports", "ReactiveImports");
         running.call("Imports", "load", "acme", new String[] {"one", "two", "three"});
-        assertThat(running.left("imports", "acme")).isEqualTo(997);
+        assertThat(running.left("import-rows", "acme")).isEqualTo(997);
         Mono<?> loading = (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.just(297));
         assertThat(loading.block()).isEqualTo(297);
-        assertThat(running.left("imports", "acme")).isEqualTo(700);
+        assertThat(running.left("import-rows", "acme")).isEqualTo(700);
         Mono<?> failing =
                 (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.error(new IllegalStateException()));
         assertThatThrownBy(failing::block).isInstanceOf(IllegalStateException.class);
-        assertThat(running.left("imports", "acme")).isEqualTo(600);
+        assertThat(running.left("import-rows", "acme")).isEqualTo(600);
     }
 
     @Test

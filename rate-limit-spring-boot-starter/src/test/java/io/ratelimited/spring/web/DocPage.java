@@ -34,6 +34,11 @@ record DocPage(String text) {
         return sections;
     }
 
+    /** What it shows of Java and YAML. */
+    static DocPage page(Path page) throws Exception {
+        return new DocPage(Files.readString(page));
+    }
+
     static DocPage section(String page, String title) throws Exception {
         Map<String, DocPage> sections = sections(page);
         assertThat(sections).containsKey(title);
@@ -64,16 +69,26 @@ record DocPage(String text) {
 
     /** The classes of the section by name. */
     Map<String, Class<?>> classes(Path directory) throws Exception {
+        Map<String, Class<?>> classes = new LinkedHashMap<>();
+        List<Class<?>> compiled = compile(blocks("java"), directory);
+        for (String java : blocks("java")) {
+            var name = CLASS.matcher(java);
+            assertThat(name.find()).isTrue();
+            String simple = name.group(1);
+            compiled.stream()
+                    .filter(type -> type.getName().equals("guide." + simple))
+                    .forEach(type -> classes.put(simple, type));
+        }
+        return classes;
+    }
+
+    /** The classes of the sources, of one package and in one loader. */
+    static List<Class<?>> compile(List<String> sources, Path directory) throws Exception {
         List<String> arguments = new ArrayList<>(List.of(
                 "-parameters", "-proc:none", "-d", directory.toString(), "-cp", System.getProperty("java.class.path")));
-        List<String> names = new ArrayList<>();
-        for (String java : blocks("java")) {
-            String source = "package guide;\n" + java;
-            var name = CLASS.matcher(source);
-            assertThat(name.find()).isTrue();
-            names.add(name.group(1));
-            arguments.add(Files.writeString(directory.resolve(name.group(1) + ".java"), source)
-                    .toString());
+        for (String java : sources) {
+            Path source = directory.resolve("Snippet" + arguments.size() + ".java");
+            arguments.add(Files.writeString(source, "package guide;\n" + java).toString());
         }
         ByteArrayOutputStream messages = new ByteArrayOutputStream();
         int status =
@@ -83,9 +98,12 @@ record DocPage(String text) {
         @SuppressWarnings("resource")
         URLClassLoader loader =
                 new URLClassLoader(new URL[] {directory.toUri().toURL()}, DocPage.class.getClassLoader());
-        Map<String, Class<?>> classes = new LinkedHashMap<>();
-        for (String name : names) {
-            classes.put(name, loader.loadClass("guide." + name));
+        List<Class<?>> classes = new ArrayList<>();
+        try (Stream<Path> files = Files.list(directory.resolve("guide"))) {
+            for (Path file : files.sorted().toList()) {
+                classes.add(loader.loadClass(
+                        "guide." + file.getFileName().toString().replace(".class", "")));
+            }
         }
         return classes;
     }
