@@ -121,6 +121,18 @@ public final class AllOf {
         return JointReservation.refused(refusals);
     }
 
+    /** The refusal of a call, of which the limits that refuse it have heard by now. */
+    static Reservation refused(Claim[] claims, @Nullable Decision[] refusals) {
+        for (int i = 0; i < claims.length; i++) {
+            Decision refusal = refusals[i];
+            Claim claim = claims[i];
+            refusals[i] = refusal == null
+                    ? null
+                    : claim.limiter().refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal);
+        }
+        return refused(refusals);
+    }
+
     /**
      * Returns the refusals of a call, by the number of the claim; null for a claim whose limit would admit the call. If no
      * limit has refused the call, because it was given up while it waited, returns the decision with the longest wait.
@@ -262,12 +274,12 @@ public final class AllOf {
             return ask(asks ? remote : List.of(), 0)
                     .thenCompose(admitted -> admitted
                             ? reserveGroups(groups, 0)
-                            : CompletableFuture.completedFuture(JointReservation.refused(refusals)));
+                            : CompletableFuture.completedFuture(refused(claims, refusals)));
         }
 
         /** Refuses the call, once the other limits have said whether they would, too. */
         private CompletableFuture<Reservation> refuse(List<List<Integer>> others) {
-            return ask(others, knownNanos()).thenApply(any -> JointReservation.refused(refusals));
+            return ask(others, knownNanos()).thenApply(any -> refused(claims, refusals));
         }
 
         /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
