@@ -22,6 +22,9 @@ import org.jspecify.annotations.Nullable;
  * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
  *     for {@link Algorithm#CONCURRENCY}, where it depends on when other calls end
  * @param source the place of the decision
+ * @param blocked whether the key of a refused call is blocked ({@link Limit#block}): every call of the key is refused then.
+ *     {@code retryAfter} is the time left of the block, or the time until the budget admits the call if that is longer, so that
+ *     a caller who keeps to it does not offend again. {@code remaining} is 0, and {@code reset} at least the time left
  */
 public record Decision(
         String limit,
@@ -31,8 +34,41 @@ public record Decision(
         boolean never,
         long remaining,
         Duration reset,
-        Source source)
+        Source source,
+        boolean blocked)
         implements Serializable {
+
+    /** A decision about a call whose key is not blocked. */
+    public Decision(
+            String limit,
+            boolean admitted,
+            Duration waitTime,
+            @Nullable Duration retryAfter,
+            boolean never,
+            long remaining,
+            Duration reset,
+            Source source) {
+        this(limit, admitted, waitTime, retryAfter, never, remaining, reset, source, false);
+    }
+
+    /**
+     * The refusal of the same call while its key is blocked.
+     *
+     * @param left time left of the block, more than zero
+     */
+    public Decision blockedFor(Duration left) {
+        Duration retry = retryAfter == null || retryAfter.compareTo(left) < 0 ? left : retryAfter;
+        return new Decision(
+                limit,
+                false,
+                Duration.ZERO,
+                never ? null : retry,
+                never,
+                0,
+                reset.compareTo(left) < 0 ? left : reset,
+                source,
+                true);
+    }
 
     /** The place of a decision: shows whether the cluster took part in it. */
     public enum Source {

@@ -18,6 +18,8 @@ public final class Limit {
     /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
     static final long LONGEST = 1L << 60;
 
+    private static final Duration DEFAULT_BLOCK_MAX = Duration.ofHours(24);
+
     private final String name;
     private final Algorithm algorithm;
     /** The parameters as they were set; a copy that nobody changes. */
@@ -126,6 +128,41 @@ public final class Limit {
         return set.lease;
     }
 
+    /**
+     * How long a key is blocked after its first offence: every call of the key is refused until then. Longer than 0s, at most
+     * {@link #blockMax}; null for no blocks. An offence is a call that the limit refuses; see {@link #blocksByCharge}. An
+     * offence after a block begins a longer one. A call is no offence that asks for more permits than there can ever be, that
+     * the rate of a closed limit refuses, or that only too many waiting callers keep from waiting. Calls without a key are
+     * never blocked.
+     */
+    public @Nullable Duration block() {
+        return set.block;
+    }
+
+    /** By how much each block of a key is longer than its last one, from 1 to 1000; default 2. It grows 1,000 times at most. */
+    public double blockFactor() {
+        return set.blockFactor == null ? 2 : set.blockFactor;
+    }
+
+    /**
+     * The longest block, at most 365 days; and the quiet time after the end of a block that forgives it, so that the next one
+     * is as short as the first. Default: 24 hours, or {@link #block} if that is longer.
+     */
+    public Duration blockMax() {
+        Duration first = set.block;
+        return set.blockMax != null
+                ? set.blockMax
+                : first != null && first.compareTo(DEFAULT_BLOCK_MAX) > 0 ? first : DEFAULT_BLOCK_MAX;
+    }
+
+    /**
+     * Returns whether only what calls are charged for when they end is an offence, and no refused call is: a {@link
+     * Reservation#settle} for 1 or more that leaves its key without a permit for another call. Default: false.
+     */
+    public boolean blocksByCharge() {
+        return set.blocksByCharge;
+    }
+
     /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
     public int maxWaiting() {
         return set.maxWaiting;
@@ -199,6 +236,10 @@ public final class Limit {
         if (algorithm.uses(Attribute.MAX_CONCURRENT)) {
             text.add("maxConcurrent " + maxConcurrent());
         }
+        Duration block = block();
+        if (block != null) {
+            text.add("block " + Rate.text(block) + " to " + Rate.text(blockMax()));
+        }
         return text.toString();
     }
 
@@ -216,6 +257,10 @@ public final class Limit {
                 && Objects.equals(startsOn(), that.startsOn())
                 && slots() == that.slots()
                 && Objects.equals(lease(), that.lease())
+                && Objects.equals(block(), that.block())
+                && blockFactor() == that.blockFactor()
+                && blockMax().equals(that.blockMax())
+                && blocksByCharge() == that.blocksByCharge()
                 && maxWaiting() == that.maxWaiting();
     }
 
@@ -234,7 +279,10 @@ public final class Limit {
         LEASE("lease", null),
         ZONE("zone", null),
         STARTS_ON("startsOn", null),
-        SLOTS("slots", null);
+        SLOTS("slots", null),
+        BLOCK("block", null),
+        BLOCK_FACTOR("blockFactor", null),
+        BLOCK_MAX("blockMax", null);
 
         private final String label;
         /** A value of an attribute that has no default; null if it has one. */
@@ -252,7 +300,7 @@ public final class Limit {
 
         boolean isUsedBy(Algorithm algorithm) {
             return switch (this) {
-                case RATE -> !algorithm.countsCallsInFlight();
+                case RATE, BLOCK, BLOCK_FACTOR, BLOCK_MAX -> !algorithm.countsCallsInFlight();
                 case BURST ->
                     algorithm.family() == Algorithm.Family.BUCKET || algorithm.storesOneSecond() || algorithm.queues();
                 case WARMUP, COLD_FACTOR -> algorithm.is(Algorithm.WARM_UP);
@@ -277,6 +325,10 @@ public final class Limit {
         private @Nullable String startsOn;
         private @Nullable Integer slots;
         private @Nullable Duration lease;
+        private @Nullable Duration block;
+        private @Nullable Double blockFactor;
+        private @Nullable Duration blockMax;
+        private boolean blocksByCharge;
 
         private int maxWaiting = 1000;
 
@@ -296,6 +348,10 @@ public final class Limit {
             this.startsOn = other.startsOn;
             this.slots = other.slots;
             this.lease = other.lease;
+            this.block = other.block;
+            this.blockFactor = other.blockFactor;
+            this.blockMax = other.blockMax;
+            this.blocksByCharge = other.blocksByCharge;
             this.maxWaiting = other.maxWaiting;
         }
 
@@ -357,6 +413,27 @@ public final class Limit {
             return this;
         }
 
+        /** Null for no blocks. */
+        public Builder block(@Nullable Duration block) {
+            this.block = block;
+            return this;
+        }
+
+        public Builder blockFactor(double blockFactor) {
+            this.blockFactor = blockFactor;
+            return this;
+        }
+
+        public Builder blockMax(Duration blockMax) {
+            this.blockMax = blockMax;
+            return this;
+        }
+
+        public Builder blocksByCharge(boolean blocksByCharge) {
+            this.blocksByCharge = blocksByCharge;
+            return this;
+        }
+
         public Builder maxWaiting(int maxWaiting) {
             this.maxWaiting = maxWaiting;
             return this;
@@ -385,6 +462,9 @@ public final class Limit {
                 case ZONE -> zone;
                 case STARTS_ON -> startsOn;
                 case SLOTS -> slots;
+                case BLOCK -> block;
+                case BLOCK_FACTOR -> blockFactor;
+                case BLOCK_MAX -> blockMax;
             };
         }
     }

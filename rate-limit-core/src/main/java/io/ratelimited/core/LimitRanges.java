@@ -11,6 +11,7 @@ import org.jspecify.annotations.Nullable;
 final class LimitRanges {
 
     private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
+    private static final Duration LONGEST_BLOCK = Duration.ofDays(365);
     private static final Duration LONGEST_LEASE = Duration.ofDays(3_650);
 
     private LimitRanges() {}
@@ -50,6 +51,7 @@ final class LimitRanges {
                 "lease",
                 "must be longer than 0s and at most 3650d",
                 lease);
+        checkBlock(limit);
         require(limit.maxWaiting() >= 0, "maxWaiting", "must be 0 or more", limit.maxWaiting());
         if (limit.stated(Attribute.RATE) != null) {
             String flaw = algorithm.flaw(limit.rate());
@@ -58,6 +60,31 @@ final class LimitRanges {
                 checkFirstDay(day, limit.rate());
             }
         }
+    }
+
+    private static void checkBlock(Limit limit) {
+        double factor = limit.blockFactor();
+        require(factor >= 1 && factor <= 1000, "blockFactor", "must be from 1 to 1000", factor);
+        Duration block = limit.block();
+        if (block == null) {
+            for (Attribute attribute : new Attribute[] {Attribute.BLOCK_FACTOR, Attribute.BLOCK_MAX}) {
+                Object value = limit.stated(attribute);
+                require(
+                        value == null,
+                        attribute.label(),
+                        "has no meaning without block; set block, or remove it",
+                        value);
+            }
+            return;
+        }
+        require(!block.isNegative() && !block.isZero(), "block", "must be longer than 0s", block);
+        require(block.compareTo(LONGEST_BLOCK) <= 0, "block", "must be at most 365d", block);
+        Duration max = limit.blockMax();
+        require(
+                max.compareTo(block) >= 0 && max.compareTo(LONGEST_BLOCK) <= 0,
+                "blockMax",
+                "must be from block, " + Rate.text(block) + ", to 365d",
+                max);
     }
 
     private static void checkUse(Algorithm algorithm, Attribute attribute, @Nullable Object value) {

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -89,7 +90,18 @@ public interface RateLimiter {
     }
 
     /**
-     * Forgets the permits that the key has used: its next call finds the initial budget. Calls in flight still count. In
+     * Notes that this limiter has refused a call which it had only been asked about by {@link #peek}: begins a block of its key
+     * as {@link #reserve} would, if the limit has blocks. Never blocks. {@code AllOf} calls it for each limit that refuses a call.
+     *
+     * @param refusal the decision of {@code peek}
+     * @return the refusal as it is now, or as it was if the block begins elsewhere
+     */
+    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        return refusal;
+    }
+
+    /**
+     * Forgets the permits that the key has used, and its block: its next call finds the initial budget. Calls in flight still count. In
      * memory, while more keys come than are remembered, a key that was evicted before may find its used permits again.
      */
     void reset(@Nullable Object key);
@@ -106,7 +118,8 @@ public interface RateLimiter {
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
-     * <p>A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
+     * <p>A block that has begun lasts as long as it was to, whatever the new limit says; a limit without {@link Limit#block}
+     * blocks nobody. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name
@@ -133,6 +146,21 @@ public interface RateLimiter {
     default Stream<Object> knownKeys() {
         return Stream.empty();
     }
+
+    /**
+     * The keys that are blocked now, weakly consistent, in no order; on Redis those that this node knows of. Empty for a limit
+     * without {@link Limit#block}. Takes time in proportion to the keys that have offended, of which as many are remembered
+     * as there may be keys in memory.
+     */
+    default Stream<BlockedKey> blockedKeys() {
+        return Stream.empty();
+    }
+
+    /**
+     * Tells an observer of each block that begins here: of a block on Redis the node whose call has begun it. Runs under no lock,
+     * in the thread of a caller or in one that may block; what it throws is dropped.
+     */
+    default void onBlock(Consumer<BlockedKey> observer) {}
 
     /** The source of every decision of this limiter; null when it differs from one decision to the next. */
     default Decision.@Nullable Source source() {

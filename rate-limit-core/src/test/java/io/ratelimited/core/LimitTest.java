@@ -39,6 +39,9 @@ class LimitTest {
             case ZONE -> limit.zone(ZoneId.of("Europe/Berlin"));
             case STARTS_ON -> limit.startsOn("15");
             case SLOTS -> limit.slots(4);
+            case BLOCK -> limit.block(Duration.ofMinutes(1));
+            case BLOCK_FACTOR -> limit.blockFactor(3);
+            case BLOCK_MAX -> limit.blockMax(Duration.ofHours(1));
         };
     }
 
@@ -49,6 +52,9 @@ class LimitTest {
             Limit.Builder limit = set(valid(algorithm), attribute);
             if (attribute == Attribute.STARTS_ON && algorithm == Algorithm.FIXED_WINDOW) {
                 limit.rate("10/month");
+            }
+            if (algorithm.uses(Attribute.BLOCK)) {
+                limit.block(Duration.ofMinutes(1));
             }
             if (algorithm.uses(attribute)) {
                 assertThat(limit.build().algorithm()).isEqualTo(algorithm);
@@ -117,15 +123,18 @@ class LimitTest {
                 refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("5/month"),
-                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as 30d): 5/month"),
+                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as"
+                                + " 30d): 5/month"),
                 refusal(
                         Algorithm.SLIDING_LOG,
                         l -> l.rate("5/week"),
-                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d): 5/week"),
+                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d):"
+                                + " 5/week"),
                 refusal(
                         Algorithm.WARM_UP,
                         l -> l.rate("0/year"),
-                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d): 0/year"),
+                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d):"
+                                + " 0/year"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("5/year").startsOn("15"),
@@ -133,7 +142,8 @@ class LimitTest {
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.startsOn("15"),
-                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or year"));
+                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or"
+                                + " year"));
     }
 
     private static Arguments refusal(Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {

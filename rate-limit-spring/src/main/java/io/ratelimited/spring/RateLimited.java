@@ -150,6 +150,26 @@ public @interface RateLimited {
      */
     String fallback() default "";
 
+    /**
+     * How long a key is blocked after its first offence, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
+     * Every call of the key is refused until then. An offence is a call that the limit refuses; with {@link #charge} only a
+     * charge that leaves the key without a permit. Only for a limit whose calls have a {@link #key}; not for {@link
+     * Algorithm#CONCURRENCY}. Default: no blocks.
+     */
+    String block() default "";
+
+    /**
+     * By how much each block of a key is longer than the one before, from 1 to 1000. Only with {@link #block}. Default (-1): 2.
+     */
+    double blockFactor() default -1;
+
+    /**
+     * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not offended for this time after
+     * the end of a block, its next block is as short as its first. Only with {@link #block}. Default: 24 hours, or {@link
+     * #block} if that is longer.
+     */
+    String blockMax() default "";
+
     /** Holds the repeated annotations of one element. */
     @Target({ElementType.TYPE, ElementType.METHOD})
     @Retention(RetentionPolicy.RUNTIME)

@@ -1,13 +1,19 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.block.BlockingLimiter;
+import io.ratelimited.core.memory.block.KeyBlocks;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.several.MemoryLimiter;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -22,7 +28,10 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     /** Keys remembered by a limit for which no other number is set. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final MemoryLimiter limiter;
+    private final Ticker ticker;
+    private final LongSupplier maximumKeys;
+    private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
+    private volatile MemoryLimiter limiter;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
     public InMemoryRateLimiter(Limit limit) {
@@ -45,9 +54,29 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
      * @param maximumKeys asked once, when the first key comes: the largest number of keys to remember, 1 or more
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
+        this.ticker = ticker;
+        this.maximumKeys = maximumKeys;
         this.limiter = limit.algorithm().countsCallsInFlight()
                 ? new ConcurrencyLimiter(limit, ticker)
-                : new CellRateLimiter(limit, ticker, maximumKeys);
+                : withBlocks(new CellRateLimiter(limit, ticker, maximumKeys), limit);
+    }
+
+    /** The limiter itself if the limit has no blocks, which then cost nothing; one that has had them keeps them. */
+    private MemoryLimiter withBlocks(MemoryLimiter without, Limit limit) {
+        return limit.block() != null && without instanceof CellRateLimiter cells
+                ? new BlockingLimiter(
+                        cells, cells.waitingRoom(), new KeyBlocks(limit, ticker, maximumKeys), this::tellObservers)
+                : without;
+    }
+
+    private void tellObservers(BlockedKey begun) {
+        for (Consumer<BlockedKey> observer : observers) {
+            try {
+                observer.accept(begun);
+            } catch (RuntimeException ex) {
+                // The call was decided, whatever an observer makes of it.
+            }
+        }
     }
 
     @Override
@@ -91,8 +120,24 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public void update(Limit limit) {
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        return limiter.refused(canonical(key), permits, maxWaitNanos, refusal);
+    }
+
+    @Override
+    public Stream<BlockedKey> blockedKeys() {
+        return limiter.blockedKeys();
+    }
+
+    @Override
+    public void onBlock(Consumer<BlockedKey> observer) {
+        observers.add(observer);
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
         limiter.update(limit);
+        limiter = withBlocks(limiter, limit);
     }
 
     @Override

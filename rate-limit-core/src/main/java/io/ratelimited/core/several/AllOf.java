@@ -113,6 +113,18 @@ public final class AllOf {
         return JointReservation.refused(refusals);
     }
 
+    /** The refusal of a call, of which the limits that refuse it have heard by now. */
+    static Reservation refused(Claim[] claims, @Nullable Decision[] refusals) {
+        for (int i = 0; i < claims.length; i++) {
+            Decision refusal = refusals[i];
+            Claim claim = claims[i];
+            refusals[i] = refusal == null
+                    ? null
+                    : claim.limiter().refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal);
+        }
+        return refused(refusals);
+    }
+
     /**
      * Returns the refusals of a call, by the number of the claim; null for a claim whose limit would admit the call. If no
      * limit has refused the call, because it was given up while it waited, returns the decision with the longest wait.

@@ -18,7 +18,7 @@ final class MemoryClaims {
         Reservation[] members = new Reservation[claims.length];
         @Nullable Decision[] refusals = askAll(claims, members);
         if (refusals != null) {
-            return JointReservation.refused(refusals);
+            return AllOf.refused(claims, refusals);
         }
         boolean places = false;
         long locks = 0;
@@ -72,7 +72,7 @@ final class MemoryClaims {
         if (refusals[refused] == null) {
             refusals[refused] = decision;
         }
-        return JointReservation.refused(refusals);
+        return AllOf.refused(claims, refusals);
     }
 
     /**

@@ -65,12 +65,12 @@ final class MixedClaims {
         return ask(asks ? remote : List.of(), 0)
                 .thenCompose(admitted -> admitted
                         ? reserveGroups(groups, 0)
-                        : CompletableFuture.completedFuture(JointReservation.refused(refusals)));
+                        : CompletableFuture.completedFuture(AllOf.refused(claims, refusals)));
     }
 
     /** Refuses the call, once the other limits have said whether they would, too. */
     private CompletableFuture<Reservation> refuse(List<List<Integer>> others) {
-        return ask(others, knownNanos()).thenApply(any -> JointReservation.refused(refusals));
+        return ask(others, knownNanos()).thenApply(any -> AllOf.refused(claims, refusals));
     }
 
     /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.block.SaltedHash;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -49,7 +50,7 @@ class EvictedKeysTest {
             Limit limit = limit(algorithm);
             CellParameters parameters = CellFactory.parameters(limit, 0, 0);
             EvictedKeys evicted =
-                    new EvictedKeys(1 + random.nextInt(3), 1 + random.nextInt(8), new EvictedKeys.SaltedHash(seed, 1));
+                    new EvictedKeys(1 + random.nextInt(3), 1 + random.nextInt(8), new SaltedHash(seed, 1));
             Map<Integer, Cell> cells = new HashMap<>();
             Twin[] twins = new Twin[KEYS];
             for (int key = 0; key < KEYS; key++) {
@@ -99,7 +100,7 @@ class EvictedKeysTest {
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     void whatKeysOfOnePlaceHaveSpentIsNotAdded(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0, 0);
-        EvictedKeys evicted = new EvictedKeys(1, 1, new EvictedKeys.SaltedHash());
+        EvictedKeys evicted = new EvictedKeys(1, 1, new SaltedHash());
         Cell first = parameters.initial(0);
         Cell second = parameters.initial(0);
         assertThat(first.take(3, 0)).isZero();
@@ -118,7 +119,7 @@ class EvictedKeysTest {
             names = {"CONCURRENCY", "DEFAULT"})
     void placesAreEmptyAgainWhenTheirCellsAreFresh(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0, 0);
-        EvictedKeys evicted = new EvictedKeys(1, 1, new EvictedKeys.SaltedHash());
+        EvictedKeys evicted = new EvictedKeys(1, 1, new SaltedHash());
         Cell cell = parameters.initial(0);
         assertThat(cell.take(1, 0)).isZero();
         evicted.add("key", cell.retire());

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.memory.block.SaltedHash;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.HashSet;
@@ -105,7 +106,7 @@ class KeyFloodAttacksTest {
     /** Texts of one {@code hashCode} are easily made; they do not share their places. */
     @Test
     void textsOfOneHashCodeDoNotShareTheirPlaces() {
-        EvictedKeys.SaltedHash hash = new EvictedKeys.SaltedHash();
+        SaltedHash hash = new SaltedHash();
         Set<Long> hashes = new HashSet<>();
         for (int i = 0; i < 1 << 12; i++) {
             StringBuilder text = new StringBuilder();
@@ -116,7 +117,7 @@ class KeyFloodAttacksTest {
             hashes.add(hash.of(text.toString()) >>> 20);
         }
         assertThat(hashes).hasSize(1 << 12);
-        assertThat(new EvictedKeys.SaltedHash().of("key")).isNotEqualTo(hash.of("key"));
+        assertThat(new SaltedHash().of("key")).isNotEqualTo(hash.of("key"));
         assertThat(hash.of("key")).isEqualTo(hash.of("key"));
         assertThat(hash.of("key\0")).isNotEqualTo(hash.of("key"));
     }

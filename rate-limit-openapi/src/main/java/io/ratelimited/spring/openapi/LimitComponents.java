@@ -175,7 +175,9 @@ final class LimitComponents {
     /** The problem detail of {@link Refusal}. */
     private Schema<?> problem() {
         ObjectSchema problem = anyProblem(status);
-        problem.setDescription("A problem detail of RFC 9457, of the type quota-exceeded.");
+        problem.setDescription(
+                "A problem detail of RFC 9457, of the type quota-exceeded, or abnormal-usage-detected where a limit has"
+                        + " blocked the caller.");
         problem.addProperty(
                 "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE));
         problem.addProperty(

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -9,6 +10,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
@@ -16,6 +18,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -28,15 +31,19 @@ final class LimitMeters {
 
     private final MeterRegistry registry;
     private final String limit;
+    private final NamedLimit named;
     private final Timer wait;
     private final List<Meter> registered = new CopyOnWriteArrayList<>();
     private final Map<Outcome, Map<Decision.Source, DecisionCounter>> counters = new EnumMap<>(Outcome.class);
     /** Permits of calls that were charged afterwards, by kind; registered by the first, since most limits charge none. */
     private final Map<String, Counter> permits = new ConcurrentHashMap<>();
+    /** Whether the meters of blocks are registered: with the limit, or when it first refuses a call after it was given blocks. */
+    private final AtomicBoolean countsBlocks = new AtomicBoolean();
 
     LimitMeters(MeterRegistry registry, NamedLimit limit) {
         this.registry = registry;
         this.limit = limit.name();
+        this.named = limit;
         for (Outcome outcome : Outcome.values()) {
             Map<Decision.Source, DecisionCounter> bySource = new EnumMap<>(Decision.Source.class);
             for (Decision.Source source : Decision.Source.values()) {
@@ -56,6 +63,32 @@ final class LimitMeters {
         }
         counter(Outcome.ADMITTED, expected).get();
         counter(Outcome.REJECTED, expected).get();
+        countBlocks();
+    }
+
+    /** Most limits have no blocks, and no meters of blocks. */
+    private void countBlocks() {
+        if (countsBlocks.get()
+                || !(named instanceof ConfiguredLimit configured)
+                || configured.limiters().stream().allMatch(own -> own.limit().block() == null)
+                || !countsBlocks.compareAndSet(false, true)) {
+            return;
+        }
+        registered(FunctionCounter.builder("rate.limit.blocks", configured, ConfiguredLimit::blocks)
+                .description("Blocks of keys that have begun, because their callers went on after they were refused")
+                .tag("limit", limit)
+                .register(registry));
+        registered(Gauge.builder("rate.limit.blocked", configured, LimitMeters::blocked)
+                .description("Keys that are blocked")
+                .tag("limit", limit)
+                .register(registry));
+    }
+
+    /** Returns how many keys are blocked. */
+    static long blocked(ConfiguredLimit limit) {
+        return limit.limiters().stream()
+                .mapToLong(own -> own.blockedKeys().count())
+                .sum();
     }
 
     private void gauge(String name, String description, NamedLimit measured, ToDoubleFunction<RateLimiter> value) {
@@ -75,6 +108,9 @@ final class LimitMeters {
 
     void count(Outcome outcome, Decision.Source source, long waitedNanos) {
         counter(outcome, source).get().increment();
+        if (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED) {
+            countBlocks();
+        }
         if (outcome == Outcome.DELAYED) {
             wait.record(waitedNanos, TimeUnit.NANOSECONDS);
         }

@@ -24,12 +24,18 @@ final class LimitReport {
 
     private final RefusedKeys refused;
     private final ShownKeys keys;
+    private final ShownBlocks blocks;
     private final Function<String, List<Map<String, Object>>> routes;
 
     /** @param routes those of a limit */
-    LimitReport(RefusedKeys refused, ShownKeys keys, Function<String, List<Map<String, Object>>> routes) {
+    LimitReport(
+            RefusedKeys refused,
+            ShownKeys keys,
+            ShownBlocks blocks,
+            Function<String, List<Map<String, Object>>> routes) {
         this.refused = refused;
         this.keys = keys;
+        this.blocks = blocks;
         this.routes = routes;
     }
 
@@ -60,7 +66,7 @@ final class LimitReport {
     }
 
     /** The budget of calls without a key; nothing is said of one that no call has used, where calls have keys. */
-    private static Map<String, Object> withoutKey(RateLimiter limiter, boolean keyed) {
+    private Map<String, Object> withoutKey(RateLimiter limiter, boolean keyed) {
         Map<String, Object> state = state(limiter, null);
         Limit limit = limiter.limit();
         long all = limit.algorithm().countsCallsInFlight() ? limit.maxConcurrent() : limit.burst();
@@ -80,7 +86,7 @@ final class LimitReport {
                 || (!ofRoutes.isEmpty() && ofRoutes.stream().allMatch(route -> route.containsKey("key")));
     }
 
-    /** All of a limit: its tiers, the keys that were refused most, and the budget of calls without a key if there are such. */
+    /** All of a limit: its tiers, the keys that are blocked, those that were refused most, and the budget of calls without a key if there are such. */
     Map<String, Object> full(NamedLimit limit) {
         Map<String, Object> report = summary(limit);
         boolean keyed = isKeyed(limit);
@@ -100,6 +106,7 @@ final class LimitReport {
         if (limit instanceof ConfiguredLimit configured && configured.ownBudgets() > 0) {
             report.put("budgets", configured.ownBudgets());
         }
+        blocks.add(limit, report);
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
@@ -148,7 +155,7 @@ final class LimitReport {
     }
 
     /** The rest of a budget, and the source of that decision. */
-    private static Map<String, Object> state(RateLimiter limiter, @Nullable Object key) {
+    private Map<String, Object> state(RateLimiter limiter, @Nullable Object key) {
         Map<String, Object> report = new LinkedHashMap<>();
         Decision decision;
         try {
@@ -169,6 +176,9 @@ final class LimitReport {
         }
         if (decision.retryAfter() != null) {
             report.put("retryAfter", PropertyText.seconds(decision.retryAfter()));
+        }
+        if (key != null) {
+            blocks.add(limiter, key, decision, report);
         }
         return report;
     }

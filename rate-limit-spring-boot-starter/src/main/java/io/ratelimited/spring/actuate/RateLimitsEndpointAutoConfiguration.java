@@ -1,5 +1,6 @@
 package io.ratelimited.spring.actuate;
 
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
@@ -43,13 +44,18 @@ public final class RateLimitsEndpointAutoConfiguration {
             RateLimits rateLimits,
             RefusedKeys refused,
             RateLimitProperties properties,
+            ObjectProvider<Ticker> ticker,
             ObjectProvider<RouteLimits> routes,
             ObjectProvider<LimitedClients> clients) {
         ShownKeys keys = new ShownKeys(properties.actuator().maskKeys());
         RouteLimits all = routes.getIfAvailable();
         return new RateLimitsEndpoint(
                 rateLimits,
-                new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)),
+                new LimitReport(
+                        refused,
+                        keys,
+                        new ShownBlocks(keys, ticker.getIfAvailable(Ticker::system)),
+                        name -> all == null ? List.of() : all.describe(name)),
                 keys,
                 clients.stream().flatMap(known -> known.all().stream()).toList());
     }

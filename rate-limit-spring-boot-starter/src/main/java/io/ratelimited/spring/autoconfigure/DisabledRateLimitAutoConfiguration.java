@@ -8,6 +8,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLi
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.limit.BlockReports;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
@@ -49,6 +50,7 @@ public final class DisabledRateLimitAutoConfiguration {
                         null,
                         RequestThreads.UNBOUNDED,
                         new ChangeReports(events),
+                        new BlockReports(events),
                         Ticker.system()),
                 new LimitEnforcer(
                         List.of(),

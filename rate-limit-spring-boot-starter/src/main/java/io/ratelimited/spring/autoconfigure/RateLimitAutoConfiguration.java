@@ -20,6 +20,7 @@ import io.ratelimited.spring.check.BeanInspector;
 import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
+import io.ratelimited.spring.limit.BlockReports;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
@@ -89,6 +90,7 @@ public final class RateLimitAutoConfiguration {
                 ContextRequests requests,
                 ObjectProvider<RequestThreads> threads,
                 ChangeReports reports,
+                ApplicationEventPublisher events,
                 Ticker ticker) {
             PropertyRanges.check(properties);
             return new LimitRegistry(
@@ -97,6 +99,7 @@ public final class RateLimitAutoConfiguration {
                     requests,
                     threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
                     reports,
+                    new BlockReports(events),
                     ticker);
         }
 

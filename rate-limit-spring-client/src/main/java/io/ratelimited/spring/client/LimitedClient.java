@@ -115,6 +115,7 @@ public final class LimitedClient {
         if (terms.key != null) {
             terms.limits.forEach(ConfiguredLimit::usedWithKeys);
         }
+        terms.limits.forEach(limit -> limit.blockUses().add(terms.key != null, false, "rate-limit.clients." + name));
     }
 
     /**

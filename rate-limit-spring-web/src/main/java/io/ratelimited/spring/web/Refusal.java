@@ -28,8 +28,8 @@ import org.springframework.web.ErrorResponse;
 
 /**
  * The answer to a request that its limits refused, on both stacks: status, header fields and problem detail of RFC
- * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
- * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
+ * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers, or {@code
+ * abnormal-usage-detected} if a limit has blocked the caller; a request for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
  * or that nobody could decide, finds the service unavailable.
  *
  * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
@@ -40,10 +40,14 @@ public record Refusal(RuntimeException exception, int status) {
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
+    /** The type of a refusal by a limit that has blocked the key of the caller. */
+    public static final String BLOCKED_TYPE = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
+
     private static final List<MediaType> PROBLEMS =
             List.of(MediaType.APPLICATION_PROBLEM_JSON, MediaType.APPLICATION_JSON, MediaType.APPLICATION_PROBLEM_XML);
 
     private static final String UNAVAILABLE = ".unavailable";
+    private static final String BLOCKED = ".blocked";
 
     private static final int DEEPEST = 32;
 
@@ -112,6 +116,12 @@ public record Refusal(RuntimeException exception, int status) {
         return decision != null && decision.source() == Source.UNAVAILABLE;
     }
 
+    /** Returns whether a limit has blocked the key of the caller. */
+    public boolean isBlocked() {
+        Decision decision = decision();
+        return decision != null && decision.blocked();
+    }
+
     /** Reports the decision to a request that does not know it, since it was made on another thread. */
     public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
         Decision decision = decision();
@@ -165,7 +175,8 @@ public record Refusal(RuntimeException exception, int status) {
         if (isUndecided()) {
             return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
         }
-        String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
+        String start =
+                "Rate limit '" + decision.limit() + (isBlocked() ? "' has blocked this caller; " : "' is exceeded; ");
         Long seconds = retryAfter();
         if (seconds != null) {
             return start + "retry after " + seconds + " s.";
@@ -186,8 +197,8 @@ public record Refusal(RuntimeException exception, int status) {
 
     /**
      * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
-     * the seconds to wait, 0 if nobody knows them. A request that nobody could decide has codes that end with
-     * {@code .unavailable}.
+     * the seconds to wait, 0 if nobody knows them. The codes for a request that nobody could decide end with {@code
+     * .unavailable}, and those for a caller who is blocked with {@code .blocked}.
      */
     ErrorResponse.Builder problem() {
         Class<?> type = exception.getClass();
@@ -196,14 +207,23 @@ public record Refusal(RuntimeException exception, int status) {
         ErrorResponse.Builder problem = ErrorResponse.builder(exception, HttpStatusCode.valueOf(status), detail())
                 .detailMessageArguments(decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds);
         if (isUndecided()) {
-            return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + UNAVAILABLE)
-                    .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + UNAVAILABLE)
-                    .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + UNAVAILABLE);
+            return withCodes(problem, type, UNAVAILABLE);
         }
-        return exception instanceof RateLimitExceededException exceeded
-                ? problem.type(URI.create(TYPE))
-                        .title("Request cannot be satisfied as assigned quota has been exceeded")
-                        .property("violated-policies", exceeded.limits())
-                : problem;
+        if (!(exception instanceof RateLimitExceededException exceeded)) {
+            return problem;
+        }
+        problem.property("violated-policies", exceeded.limits());
+        return isBlocked()
+                ? withCodes(problem, type, BLOCKED)
+                        .type(URI.create(BLOCKED_TYPE))
+                        .title("Request not satisfied due to detection of abnormal request pattern")
+                : problem.type(URI.create(TYPE))
+                        .title("Request cannot be satisfied as assigned quota has been exceeded");
+    }
+
+    private static ErrorResponse.Builder withCodes(ErrorResponse.Builder problem, Class<?> type, String suffix) {
+        return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + suffix)
+                .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + suffix)
+                .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + suffix);
     }
 }

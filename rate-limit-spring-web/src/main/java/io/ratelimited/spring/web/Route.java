@@ -108,7 +108,7 @@ public final class Route {
             if (key != null && !key.isBlank()) {
                 keys.put(name, key);
             }
-            limits.add(LimitUse.of(
+            LimitUse limitUse = LimitUse.of(
                     limit,
                     expression("key", key, limit, stated.key() == null ? property : place + ".key", beans),
                     use,
@@ -116,7 +116,8 @@ public final class Route {
                     // A request has no result that could be charged.
                     (attribute, text) ->
                             attribute.equals("charge") ? null : expression(attribute, text, limit, property, beans),
-                    null));
+                    null);
+            limits.add(limitUse.declaredAt(place));
         }
         limits.forEach(limit -> registry.prepare(limit::reads));
         Set<String> methods = methods(place, names.get(0), orEmpty(stated.methods()));
@@ -182,7 +183,8 @@ public final class Route {
                     limit.name(),
                     place,
                     attribute + " " + ex.getMessage(),
-                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of the route. [RL-106]",
+                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of"
+                            + " the route. [RL-106]",
                     ex);
         }
     }

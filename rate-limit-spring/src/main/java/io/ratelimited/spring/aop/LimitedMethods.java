@@ -173,7 +173,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         "the method has the limit twice, with the same key",
                         "Remove one of the two, or give it another name or key.");
             }
-            limits.add(expressions.limitUse(use));
+            limits.add(expressions.limitUse(use).declaredAt(declared.place));
             if (use.fallback() != null) {
                 if (fallbackName != null && !fallbackName.equals(use.fallback())) {
                     throw expressions.invalid(

@@ -192,7 +192,15 @@ public final class LimitEnforcer {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
             Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos());
-            refusals[i] = !asked.admitted() ? asked : enforced[i].isTimeOver(waited) ? enforced[i].timeOver() : null;
+            boolean late = enforced[i].isTimeOver(waited);
+            if (asked.admitted()) {
+                refusals[i] = late ? enforced[i].timeOver() : null;
+            } else {
+                // A call that came too late because there was no thread for it has not offended.
+                refusals[i] = late
+                        ? asked
+                        : claim.limiter().refused(claim.key(), claim.permits(), claim.maxWaitNanos(), asked);
+            }
         }
         throw reports.refusal(enforced, current, refusals);
     }

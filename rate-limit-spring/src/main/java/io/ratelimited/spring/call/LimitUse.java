@@ -3,6 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.expression.CallExpression;
@@ -79,6 +80,17 @@ public final class LimitUse {
                 expressions.apply("tier", properties.tier()),
                 expressions.apply("charge", properties.charge()),
                 once);
+    }
+
+    /**
+     * Lets the limit know of this use.
+     *
+     * @param where its place
+     * @throws InvalidRateLimitException when the limit has blocks that have no meaning for it
+     */
+    public LimitUse declaredAt(String where) {
+        limit.blockUses().add(key != null, charge != null, where);
+        return this;
     }
 
     public ConfiguredLimit limit() {

@@ -107,6 +107,8 @@ final class BudgetRegistry {
         ResolvedLimit resolved = resolve(limit, values);
         // On Redis the name of a budget has its text, so that all instances mean the same.
         RateLimiter made = Backends.limiter(limit.backend(), resolved, "=" + text);
+        limit.blockUses().suit(made);
+        limit.reportBlocks(made);
         forgetUnused(limit);
         limit.ownLimiters().put(text, made);
         return made;
@@ -127,7 +129,8 @@ final class BudgetRegistry {
         Map<String, String> problems = new HashMap<>();
         limit.ownLimiters().forEach((text, limiter) -> {
             try {
-                Limit changed = resolve(limit, ChangeText.read(text, Map.of())).limit();
+                Limit changed = limit.blockUses()
+                        .suited(resolve(limit, ChangeText.read(text, Map.of())).limit());
                 if (!changed.equals(limiter.limit())) {
                     limiter.update(changed);
                 }

@@ -14,10 +14,12 @@ import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.EnumMap;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -33,13 +35,18 @@ public final class ConfiguredLimit implements NamedLimit {
     private final boolean countsInFlight;
     private final LimiterFactory backend;
     private final FixedPermits fixedPermits = new FixedPermits(this);
+    private final BlockUses blockUses = new BlockUses(this);
+    private final BlockReports blockReports;
+    /** Blocks that have begun here. */
+    private final LongAdder blocks = new LongAdder();
+
     private volatile Map<LimitProperty, Object> definition;
     private volatile Settings settings;
     private volatile Shared shared = Shared.NONE;
     /** Null while no caller has a budget of its own. */
     private volatile @Nullable CallerBudgets budgets;
-    /** Limiters of budgets that are not those of a tier, by their texts. Guarded by {@link LimitChanges}. */
-    private final Map<String, RateLimiter> ownLimiters = new HashMap<>();
+    /** Limiters of budgets that are not those of a tier, by their texts. Changed with the lock of {@link LimitChanges}. */
+    private final Map<String, RateLimiter> ownLimiters = new ConcurrentHashMap<>();
 
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
@@ -52,6 +59,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param configuration the layers that the limit comes from
      * @param resolved the values that result from them
      * @param backend makes the limiters
+     * @param blockReports report the blocks of limiters that {@link #reportBlocks} names
      */
     ConfiguredLimit(
             Map<LimitProperty, Object> definition,
@@ -59,8 +67,10 @@ public final class ConfiguredLimit implements NamedLimit {
             ResolvedLimit resolved,
             LimiterFactory backend,
             RateLimiter limiter,
-            Map<String, RateLimiter> tiers) {
+            Map<String, RateLimiter> tiers,
+            BlockReports blockReports) {
         this.backend = backend;
+        this.blockReports = blockReports;
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
@@ -142,9 +152,9 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
     public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
-            LOG.warn(
-                    "Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
-                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\". [RL-208]");
+            LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
+                    + " but no tier expression to choose one: the limit itself applies to every caller. Add"
+                    + " one, as in tier: \"#user.plan\". [RL-208]");
         } else if (expression != null && tiers.isEmpty()) {
             LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers: the limit itself applies to every caller. Define "
@@ -203,6 +213,32 @@ public final class ConfiguredLimit implements NamedLimit {
     /** The fixed numbers of permits that calls ask for. */
     public FixedPermits fixedPermits() {
         return fixedPermits;
+    }
+
+    /** The uses of the limit that its blocks depend on. */
+    public BlockUses blockUses() {
+        return blockUses;
+    }
+
+    /** Reports each block that begins in a limiter of the limit, of a tier or of a caller. */
+    void reportBlocks(RateLimiter own) {
+        own.onBlock(block -> {
+            blocks.increment();
+            blockReports.begin(this, block);
+        });
+    }
+
+    /** Returns how many blocks have begun on this instance since its start. */
+    public long blocks() {
+        return blocks.sum();
+    }
+
+    /** All limiters of the limit: its own, those of its tiers, and those of budgets that callers have of their own. */
+    public List<RateLimiter> limiters() {
+        List<RateLimiter> all = new ArrayList<>(tiers.values());
+        all.add(0, limiter);
+        all.addAll(ownLimiters.values());
+        return all;
     }
 
     void settings(Settings changed) {

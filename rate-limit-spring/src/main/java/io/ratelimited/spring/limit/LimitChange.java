@@ -44,11 +44,11 @@ final class LimitChange {
                 limit.fixed()));
         layers.addAll(configuration);
         ResolvedLimit resolved = ResolvedLimit.resolve(limit.name(), place(limit), layers);
-        target(limit.limiter(), resolved.limit(), "");
+        target(limit.limiter(), resolved, "");
         resolved.tiers().forEach((tier, ofTier) -> {
             RateLimiter limiter = limit.tiers().get(tier);
             if (limiter != null) {
-                target(limiter, ofTier.limit(), " of tier '" + tier + "'");
+                target(limiter, ofTier, " of tier '" + tier + "'");
             }
         });
         Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
@@ -227,7 +227,9 @@ final class LimitChange {
         return fixed;
     }
 
-    private void target(RateLimiter limiter, Limit target, String whose) {
+    private void target(RateLimiter limiter, ResolvedLimit resolved, String whose) {
+        Limit target = limit.blockUses().suited(resolved.limit());
+        limit.blockUses().require(resolved, " " + CORRECT);
         requireKind(limit, limiter.limit().algorithm(), target.algorithm());
         limit.fixedPermits().requireRoom(target, whose, place(limit), CORRECT);
         targets.add(new Target(limiter, target));

@@ -45,6 +45,17 @@ public enum LimitProperty {
     POLICY(Policy.class, Scope.WHOLE),
     MAX_WAIT(Duration.class, Scope.WHOLE),
     FALLBACK(String.class, Scope.USE),
+    BLOCK(Duration.class, Attribute.BLOCK, (limit, block) -> limit.block(block.isZero() ? null : block), Limit::block),
+    BLOCK_FACTOR(
+            Double.class,
+            Attribute.BLOCK_FACTOR,
+            Limit.Builder::blockFactor,
+            limit -> limit.block() == null ? null : limit.blockFactor()),
+    BLOCK_MAX(
+            Duration.class,
+            Attribute.BLOCK_MAX,
+            Limit.Builder::blockMax,
+            limit -> limit.block() == null ? null : limit.blockMax()),
     ZONE(ZoneId.class, Attribute.ZONE, Limit.Builder::zone, Limit::zone),
     STARTS_ON(String.class, Attribute.STARTS_ON, Limit.Builder::startsOn, Limit::startsOn),
     SLOTS(Integer.class, Attribute.SLOTS, Limit.Builder::slots, Limit::slots),
@@ -203,7 +214,8 @@ public enum LimitProperty {
 
     /** Returns whether a tier has the value of its limit. */
     boolean isInherited() {
-        return scope != Scope.USE && this != TIERS;
+        // With a charge, tiers block for what was charged, too.
+        return (scope != Scope.USE || this == CHARGE) && this != TIERS;
     }
 
     /** Returns whether only some backends read it. */

@@ -33,6 +33,7 @@ public final class LimitRegistry {
     private final CurrentRequest.@Nullable Source requests;
     private volatile RequestThreads threads;
     private final LimitChanges changes;
+    private final BlockReports blocks;
 
     /**
      * A registry without limits.
@@ -41,6 +42,7 @@ public final class LimitRegistry {
      * @param requests is prepared for each limit; null outside web applications
      * @param threads the threads in which calls that wait may sleep
      * @param reports report changes
+     * @param blocks report blocks that begin
      * @param ticker the time until budgets of callers end
      * @throws InvalidRateLimitException when there is no backend for limits that name none
      */
@@ -50,7 +52,9 @@ public final class LimitRegistry {
             CurrentRequest.@Nullable Source requests,
             RequestThreads threads,
             ChangeReports reports,
+            BlockReports blocks,
             Ticker ticker) {
+        this.blocks = blocks;
         this.threads = threads;
         this.changes = new LimitChanges(reports, ticker);
         this.properties = properties;
@@ -254,7 +258,9 @@ public final class LimitRegistry {
                     + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
                     + " alone is ignored, since the properties make it " + resolved.algorithm());
         }
-        return new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers);
+        ConfiguredLimit created = new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks);
+        created.limiters().forEach(created::reportBlocks);
+        return created;
     }
 
     private void requireDefined(ResolvedLimit limit) {

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -23,6 +24,9 @@ import org.jspecify.annotations.Nullable;
 public final class ResolvedLimit {
 
     private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
+
+    /** Those that have a meaning with blocks only. */
+    private static final Set<LimitProperty> OF_BLOCKS = Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX);
 
     private final String name;
     private final String place;
@@ -44,6 +48,9 @@ public final class ResolvedLimit {
                 values.put(property, value);
             }
         }
+        if (values.get(LimitProperty.BLOCK) instanceof Duration block && block.isZero()) {
+            values.keySet().removeAll(OF_BLOCKS);
+        }
     }
 
     /** The strongest layer that sets a property and means this limit; null if none does. */
@@ -53,6 +60,7 @@ public final class ResolvedLimit {
             if (layer.values().containsKey(property)
                     && !isLeftOut(property, i)
                     && !isPolicyOfOthers(property, layer)
+                    && !isOfOthersBlocks(property, layer)
                     && !isOfOtherWindows(property, layer, layers.subList(i, layers.size()))) {
                 return layer;
             }
@@ -74,6 +82,13 @@ public final class ResolvedLimit {
     /** A queue waits, whatever the policy of most limits is. */
     private boolean isPolicyOfOthers(LimitProperty property, Layer layer) {
         return property == LimitProperty.POLICY && algorithm.queues() && layer.strength() == Layer.Strength.DEFAULT;
+    }
+
+    /** Most limits with blocks may have a longest one that says nothing about a limit without. */
+    private boolean isOfOthersBlocks(LimitProperty property, Layer layer) {
+        return layer.strength() == Layer.Strength.DEFAULT
+                && OF_BLOCKS.contains(property)
+                && layers.stream().noneMatch(other -> other.values().get(LimitProperty.BLOCK) != null);
     }
 
     /** The first day of a year says nothing about the months or days that a stronger layer has chosen with its rate. */
@@ -241,6 +256,7 @@ public final class ResolvedLimit {
         try {
             Limit.Builder builder = Limit.of(name, algorithm);
             values.forEach((property, value) -> property.set(builder, value));
+            builder.blocksByCharge(values.containsKey(LimitProperty.BLOCK) && values.containsKey(LimitProperty.CHARGE));
             return builder.build();
         } catch (InvalidLimitException ex) {
             LimitProperty property = LimitProperty.of(ex.attribute());
@@ -248,6 +264,13 @@ public final class ResolvedLimit {
             throw new InvalidRateLimitException(
                     name, place(ex.attribute()), String.valueOf(ex.getMessage()), origin.remedy(), ex);
         }
+    }
+
+    /** Returns whether a place that means this limit or tier, and no other, sets its blocks. */
+    boolean statesBlocks() {
+        Layer origin = origin(LimitProperty.BLOCK);
+        return origin != null
+                && (origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED);
     }
 
     private void checkMaxWait() {

@@ -38,6 +38,11 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return require(decision().never(), "a refusal for good", "a retry can succeed");
     }
 
+    /** Fails unless the call was refused because the limit has blocked its key. */
+    public DecisionAssert isBlocked() {
+        return require(decision().blocked(), "a blocked key", "it is not blocked");
+    }
+
     /** Fails unless so many calls of one permit would still go now. */
     public DecisionAssert remaining(long expected) {
         return equal("remaining", expected, decision().remaining());

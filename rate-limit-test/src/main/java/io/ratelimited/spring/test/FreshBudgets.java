@@ -1,5 +1,6 @@
 package io.ratelimited.spring.test;
 
+import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
@@ -17,6 +18,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
@@ -79,9 +81,16 @@ final class FreshBudgets {
 
         private volatile RateLimiter limiter;
         private @Nullable Limit first;
+        /** Hear of blocks, whichever limiter begins them. */
+        private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
 
         Renewable(RateLimiter limiter) {
             this.limiter = limiter;
+            limiter.onBlock(this::begins);
+        }
+
+        private void begins(BlockedKey block) {
+            observers.forEach(observer -> observer.accept(block));
         }
 
         /** As the first test found it: the application may have changed the limit when it started. */
@@ -89,14 +98,21 @@ final class FreshBudgets {
             if (first == null) {
                 first = limiter.limit();
             }
-            limiter = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, 1));
+            RateLimiter fresh = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, 1));
+            fresh.onBlock(this::begins);
+            limiter = fresh;
         }
 
         @Override
+        @SuppressWarnings("unchecked")
         public @Nullable Object invoke(Object proxy, Method method, @Nullable Object @Nullable [] args)
                 throws Throwable {
             if (method.getName().equals("equals")) {
                 return args != null && proxy == args[0];
+            }
+            if (method.getName().equals("onBlock") && args != null) {
+                observers.add((Consumer<BlockedKey>) args[0]);
+                return null;
             }
             try {
                 return method.invoke(limiter, args);

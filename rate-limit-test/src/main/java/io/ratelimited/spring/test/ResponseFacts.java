@@ -30,7 +30,10 @@ record ResponseFacts(
     }
 
     void isNotRateLimited() {
-        require(status != 429 && !text().contains("#quota-exceeded"), "a response that is no refusal of a rate limit");
+        String body = text();
+        require(
+                status != 429 && !body.contains("#quota-exceeded") && !body.contains("#abnormal-usage-detected"),
+                "a response that is no refusal of a rate limit");
     }
 
     /**
@@ -91,8 +94,8 @@ record ResponseFacts(
                     stated != null
                             ? stated
                             : new BasicErrorMessageFactory(
-                                            "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After: %s%n"
-                                                    + "  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
+                                            "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After:"
+                                                    + " %s%n  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
                                             expected,
                                             status,
                                             header.apply("Retry-After"),

@@ -72,6 +72,9 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
         if (seconds != null) {
             extensions.put("retryAfter", seconds);
         }
+        if (decision.blocked()) {
+            extensions.put("blocked", true);
+        }
         return extensions;
     }
 }

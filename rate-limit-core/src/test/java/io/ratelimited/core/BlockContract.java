@@ -1,0 +1,524 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
+
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What every limiter does about blocks, wherever they live. Durations are whole microseconds. */
+public abstract class BlockContract {
+
+    private static final Duration BLOCK = Duration.ofSeconds(10);
+    private static final Duration MAX = Duration.ofSeconds(60);
+
+    protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
+
+    /** A limiter on {@link #ticker} and nothing else of time. */
+    protected abstract RateLimiter limiter(Limit limit);
+
+    /** Commands that nobody waits for have been carried out, and observers have been told. */
+    protected void settleDown() {}
+
+    /** How many random timelines the twin is compared on. */
+    protected int timelines() {
+        return 30;
+    }
+
+    /** The limit of the contract of limiters, which is full again within a second, with blocks from 10 s to 60 s. */
+    private static Limit limit(Algorithm algorithm) {
+        return RateLimiterContract.limit(algorithm).toBuilder()
+                .block(BLOCK)
+                .blockMax(MAX)
+                .build();
+    }
+
+    private static Limit limit() {
+        return limit(Algorithm.TOKEN_BUCKET);
+    }
+
+    /** Ten permits a second. */
+    private static Limit.Builder named(String name, int burst) {
+        return Limit.of(name, Algorithm.TOKEN_BUCKET)
+                .rate("10/s")
+                .burst(burst)
+                .block(BLOCK)
+                .blockMax(MAX);
+    }
+
+    private static Limit byCharge() {
+        return Limit.of("logins", Algorithm.TOKEN_BUCKET)
+                .rate("3/s")
+                .block(BLOCK)
+                .blockMax(MAX)
+                .blocksByCharge(true)
+                .build();
+    }
+
+    /** Asks until a call is refused; the refusal. */
+    private static Decision offend(RateLimiter limiter, Object key) {
+        Reservation next = limiter.reserve(key, 1, 0);
+        while (!next.isRefused()) {
+            next = limiter.reserve(key, 1, 0);
+        }
+        return next.decision();
+    }
+
+    private static void assertBlocked(Decision decision, Duration left) {
+        assertThat(decision.blocked()).isTrue();
+        assertThat(decision.admitted()).isFalse();
+        assertThat(decision.never()).isFalse();
+        assertThat(decision.retryAfter()).isEqualTo(left);
+        assertThat(decision.remaining()).isZero();
+        assertThat(decision.reset()).isGreaterThanOrEqualTo(left);
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
+    void aRefusalBlocksItsKeyUntilTheBlockEndsAndNoOther(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertBlocked(offend(limiter, "a"), BLOCK);
+        ticker.advance(BLOCK.minusNanos(1_000));
+        assertBlocked(limiter.peek("a", 1, 0), Duration.ofNanos(1_000));
+        assertThat(limiter.tryAcquire("a", 1)).isFalse();
+        assertThat(limiter.tryAcquire("b", 1)).isTrue();
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+        ticker.advance(Duration.ofNanos(1_000));
+        Decision after = limiter.reserve("a", 1, 0).decision();
+        assertThat(after.admitted()).isTrue();
+        assertThat(after.blocked()).isFalse();
+    }
+
+    @Test
+    void attemptsDuringABlockNeitherProlongItNorCountNorTakeBudget() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        for (int second = 1; second < 10; second++) {
+            ticker.advance(Duration.ofSeconds(1));
+            for (int i = 0; i < 20; i++) {
+                assertBlocked(limiter.reserve("a", 1, 0).decision(), BLOCK.minusSeconds(second));
+            }
+        }
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(limiter.peek("a", 1, 0).remaining()).isEqualTo(5);
+        assertThat(limiter.reserve("a", 5, 0).isRefused()).isFalse();
+        assertBlocked(limiter.reserve("a", 1, 0).decision(), BLOCK.multipliedBy(2));
+    }
+
+    @Test
+    void eachOffenceAfterABlockBeginsALongerOneUpToTheMaximum() {
+        RateLimiter limiter = limiter(limit());
+        for (int seconds : new int[] {10, 20, 40, 60, 60}) {
+            assertBlocked(offend(limiter, "a"), Duration.ofSeconds(seconds));
+            ticker.advance(Duration.ofSeconds(seconds + 1));
+        }
+    }
+
+    @Test
+    void aFactorThatIsNotWholeMultipliesToo() {
+        RateLimiter limiter = limiter(limit().toBuilder().blockFactor(1.5).build());
+        for (int millis : new int[] {10_000, 15_000, 22_500, 33_750, 50_625, 60_000}) {
+            assertBlocked(offend(limiter, "a"), Duration.ofMillis(millis));
+            ticker.advance(Duration.ofMillis(millis));
+            ticker.advance(Duration.ofSeconds(1));
+        }
+        RateLimiter even = limiter(limit().toBuilder().blockFactor(1).build());
+        for (int i = 0; i < 3; i++) {
+            assertBlocked(offend(even, "b"), BLOCK);
+            ticker.advance(BLOCK.plusSeconds(1));
+        }
+    }
+
+    @Test
+    void aQuietTimeOfTheMaximumAfterTheEndForgives() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        ticker.advance(BLOCK.plus(MAX).minusNanos(1_000));
+        assertBlocked(offend(limiter, "a"), Duration.ofSeconds(20));
+        ticker.advance(Duration.ofSeconds(20).plus(MAX));
+        assertBlocked(offend(limiter, "a"), BLOCK);
+    }
+
+    @Test
+    void aRefusalThatTheBudgetWouldRepeatForLongerSaysSo() {
+        RateLimiter limiter = limiter(Limit.of("slow", Algorithm.TOKEN_BUCKET)
+                .rate("1/m")
+                .block(BLOCK)
+                .build());
+        Decision refused = offend(limiter, "a");
+        assertThat(refused.blocked()).isTrue();
+        assertThat(refused.retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        ticker.advance(Duration.ofMinutes(1));
+        assertThat(limiter.tryAcquire("a", 1)).isTrue();
+    }
+
+    @Test
+    void aCallThatCanNeverGoIsNoOffence() {
+        RateLimiter limiter = limiter(limit());
+        assertThat(limiter.reserve("a", 6, 0).decision().never()).isTrue();
+        assertThat(limiter.tryAcquire("a", 6)).isFalse();
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        offend(limiter, "a");
+        Decision never = limiter.reserve("a", 6, 0).decision();
+        assertThat(never.never()).isTrue();
+        assertThat(never.retryAfter()).isNull();
+    }
+
+    @Test
+    void aLimitThatIsClosedBlocksNobody() {
+        RateLimiter limiter = limiter(limit());
+        limiter.update(limit().toBuilder().rate("0/s").burst(1).build());
+        assertThat(limiter.reserve("a", 1, 0).isRefused()).isTrue();
+        limiter.update(limit());
+        assertThat(limiter.tryAcquire("a", 1)).isTrue();
+    }
+
+    @Test
+    void aCallOfNothingGoesDuringABlock() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        assertThat(limiter.reserve("a", 0, 0).isRefused()).isFalse();
+        assertThat(limiter.tryAcquire("a", 0)).isTrue();
+    }
+
+    @Test
+    void aCallThatMayWaitIsRefusedDuringABlockAndOneThatWaitedBeforeGoes() throws InterruptedException {
+        RateLimiter limiter = limiter(limit());
+        long second = Duration.ofSeconds(1).toNanos();
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        Reservation waiting = limiter.reserve("a", 1, second);
+        assertThat(waiting.isRefused()).isFalse();
+        assertBlocked(limiter.reserve("a", 1, 0).decision(), BLOCK);
+        assertBlocked(limiter.reserve("a", 1, 60 * second).decision(), BLOCK);
+        ticker.advance(Duration.ofMillis(100));
+        assertThat(waiting.await()).isTrue();
+    }
+
+    @Test
+    void aResetForgivesBlockAndLevel() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        limiter.reset("a");
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        assertBlocked(offend(limiter, "a"), BLOCK);
+        limiter.reset("never seen");
+    }
+
+    @Test
+    void aChangeOfTheLimitKeepsBlocks() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        limiter.update(limit().toBuilder()
+                .rate("100/s")
+                .burst(50)
+                .block(Duration.ofSeconds(1))
+                .blockMax(Duration.ofSeconds(5))
+                .build());
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+        ticker.advance(BLOCK.plusSeconds(1));
+        assertBlocked(offend(limiter, "a"), Duration.ofSeconds(2));
+        limiter.update(RateLimiterContract.limit(Algorithm.TOKEN_BUCKET));
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    @Test
+    void aLimitThatIsGivenBlocksLaterHasThem() {
+        RateLimiter limiter = limiter(RateLimiterContract.limit(Algorithm.TOKEN_BUCKET));
+        assertThat(offend(limiter, "a").blocked()).isFalse();
+        limiter.update(limit());
+        assertBlocked(offend(limiter, "a"), BLOCK);
+    }
+
+    @Test
+    void blockedKeysAreListedUntilTheirBlocksEnd() {
+        RateLimiter limiter = limiter(limit());
+        assertThat(limiter.blockedKeys()).isEmpty();
+        offend(limiter, "a");
+        ticker.advance(Duration.ofSeconds(4));
+        offend(limiter, "b");
+        settleDown();
+        assertThat(limiter.blockedKeys())
+                .containsExactlyInAnyOrder(
+                        new BlockedKey("a", Duration.ofSeconds(6), 1), new BlockedKey("b", BLOCK, 1));
+        ticker.advance(Duration.ofSeconds(6));
+        assertThat(limiter.blockedKeys()).extracting(BlockedKey::key).containsExactly("b");
+        limiter.reset("b");
+        assertThat(limiter.blockedKeys()).isEmpty();
+    }
+
+    @Test
+    void observersHearOfEachBlockOnceAndSurviveEachOther() {
+        List<BlockedKey> begun = new CopyOnWriteArrayList<>();
+        RateLimiter limiter = limiter(limit());
+        limiter.onBlock(block -> {
+            throw new IllegalStateException("an observer's own");
+        });
+        limiter.onBlock(begun::add);
+        offend(limiter, "a");
+        limiter.reserve("a", 1, 0);
+        limiter.tryAcquire("a", 1);
+        settleDown();
+        assertThat(begun).containsExactly(new BlockedKey("a", BLOCK, 1));
+        ticker.advance(BLOCK.plusSeconds(1));
+        offend(limiter, "a");
+        settleDown();
+        assertThat(begun)
+                .endsWith(new BlockedKey("a", BLOCK.multipliedBy(2), 2))
+                .hasSize(2);
+    }
+
+    @Test
+    void whereCallsAreChargedARefusalBeginsNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        Decision refused = offend(limiter, "a");
+        assertThat(refused.blocked()).isFalse();
+        settleDown();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(limiter.tryAcquire("a", 3)).isTrue();
+    }
+
+    @Test
+    void whereCallsAreChargedTheChargeThatLeavesNoPermitBeginsABlock() {
+        RateLimiter limiter = limiter(byCharge());
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        attempt(limiter, 1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+        ticker.advance(BLOCK);
+        attempt(limiter, 2);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        attempt(limiter, 2);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK.multipliedBy(2));
+    }
+
+    private void attempt(RateLimiter limiter, long cost) {
+        Reservation attempt = limiter.reserve("a", 1, 0);
+        assertThat(attempt.isRefused()).isFalse();
+        attempt.settle(cost);
+        attempt.settle(cost);
+        attempt.release();
+        settleDown();
+    }
+
+    @Test
+    void whereCallsAreChargedARightPasswordBlocksNobody() {
+        RateLimiter limiter = limiter(byCharge());
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        for (int i = 0; i < 20; i++) {
+            attempt(limiter, 0);
+        }
+        Reservation given = limiter.reserve("a", 1, 0);
+        given.cancel();
+        given.settle(1);
+        settleDown();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        assertThat(limiter.tryAcquire("a", 1)).isTrue();
+    }
+
+    @Test
+    void whereCallsAreChargedOneThatEndsDuringABlockProlongsNothing() {
+        RateLimiter limiter = limiter(byCharge());
+        Reservation first = limiter.reserve("a", 1, 0);
+        Reservation second = limiter.reserve("a", 1, 0);
+        Reservation third = limiter.reserve("a", 1, 0);
+        first.settle(1);
+        settleDown();
+        ticker.advance(Duration.ofSeconds(4));
+        second.settle(5);
+        settleDown();
+        assertBlocked(limiter.peek("a", 1, 0), Duration.ofSeconds(6));
+        ticker.advance(Duration.ofSeconds(6));
+        third.settle(0);
+        settleDown();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    private static Reservation all(Claim... claims) {
+        return AllOf.reserve(claims);
+    }
+
+    @Test
+    void amongSeveralLimitsOnlyThoseThatRefuseBeginABlock() {
+        RateLimiter small = limiter(limit());
+        RateLimiter large = limiter(named("large", 50).build());
+        Claim one = Claim.of(small, "a", 1, 0);
+        Claim other = Claim.of(large, "a", 1, 0);
+        for (int i = 0; i < 5; i++) {
+            assertThat(all(one, other).isRefused()).isFalse();
+        }
+        Decision refused = all(one, other).decision();
+        assertBlocked(refused, BLOCK);
+        assertThat(refused.limit()).isEqualTo(small.limit().name());
+        assertBlocked(all(other, one).decision(), BLOCK);
+        settleDown();
+        assertThat(large.peek("a", 1, 0).remaining()).isEqualTo(45);
+        assertThat(large.peek("a", 1, 0).blocked()).isFalse();
+        assertThat(large.tryAcquire("a", 45)).isTrue();
+        ticker.advance(BLOCK.plusSeconds(1));
+        assertThat(all(one, other).isRefused()).isFalse();
+    }
+
+    @Test
+    void amongSeveralLimitsEachThatRefusesBeginsABlock() {
+        RateLimiter one = limiter(limit());
+        RateLimiter other = limiter(named("other", 5).build());
+        assertThat(one.tryAcquire("a", 5)).isTrue();
+        assertThat(other.tryAcquire("b", 5)).isTrue();
+        assertThat(all(Claim.of(one, "a", 1, 0), Claim.of(other, "b", 1, 0)).isRefused())
+                .isTrue();
+        settleDown();
+        assertBlocked(one.peek("a", 1, 0), BLOCK);
+        assertBlocked(other.peek("b", 1, 0), BLOCK);
+    }
+
+    @Test
+    void amongSeveralLimitsAChargeBeginsABlock() {
+        RateLimiter passwords = limiter(byCharge());
+        RateLimiter addresses = limiter(limit());
+        for (int i = 0; i < 3; i++) {
+            Reservation both = all(Claim.of(passwords, "a", 1, 0), Claim.of(addresses, "x", 1, 0));
+            AllOf.member(both, 0).settle(1);
+            AllOf.member(both, 1).settle(1);
+            both.release();
+            settleDown();
+        }
+        assertBlocked(passwords.peek("a", 1, 0), BLOCK);
+        assertThat(addresses.peek("x", 1, 0).blocked()).isFalse();
+    }
+
+    /** One key of the twin: written as plainly as possible, in microseconds. */
+    private static final class Twin {
+
+        private final long first;
+        private final double factor;
+        private final long max;
+        private boolean offended;
+        private long end;
+        private double length;
+        private int level;
+
+        Twin(Limit limit) {
+            first = micros(limit.block());
+            factor = limit.blockFactor();
+            max = micros(limit.blockMax());
+        }
+
+        boolean isBlocked(long now) {
+            return offended && now < end;
+        }
+
+        void offend(long now) {
+            if (isBlocked(now)) {
+                return;
+            }
+            boolean anew = !offended || now - end >= max;
+            level = anew ? 1 : level + 1;
+            length = anew ? first : Math.min(max, Math.ceil(length * factor));
+            offended = true;
+            end = now + (long) length;
+        }
+    }
+
+    private static long micros(@Nullable Duration duration) {
+        return duration == null ? 0 : duration.toNanos() / 1_000;
+    }
+
+    /** Laws B1 to B3 of {@code BlockRule} against the twin, which is told only whether the budget alone refuses. */
+    @Test
+    void randomTimelinesGoAsATwinSays() {
+        for (int seed = 0; seed < timelines(); seed++) {
+            SplittableRandom random = new SplittableRandom(seed);
+            boolean charges = random.nextBoolean();
+            Limit limit = Limit.of("twin" + seed, Algorithm.TOKEN_BUCKET)
+                    .rate("4/s")
+                    .burst(1 + random.nextInt(4))
+                    .block(Duration.ofMillis(1 + random.nextInt(3_000)))
+                    .blockFactor(1 + random.nextInt(40) / 10.0)
+                    .blockMax(Duration.ofMillis(3_000 + random.nextInt(20_000)))
+                    .blocksByCharge(charges)
+                    .build();
+            timeline("seed " + seed, random, limit, limiter(limit));
+        }
+    }
+
+    private void timeline(String name, SplittableRandom random, Limit limit, RateLimiter limiter) {
+        RateLimiter budget = limiter(Limit.of("budget of " + name, Algorithm.TOKEN_BUCKET)
+                .rate(limit.rate())
+                .burst(limit.burst())
+                .build());
+        Map<String, Twin> twins = new HashMap<>();
+        List<String> keys = List.of("a", "b", "c");
+        keys.forEach(key -> twins.put(key, new Twin(limit)));
+        for (int step = 0; step < 60; step++) {
+            ticker.advance(Duration.ofMillis(
+                    random.nextInt(10) == 0
+                            ? random.nextInt(30_000)
+                            : random.nextInt(8) == 0 ? random.nextInt(2_000) : 0));
+            long now = ticker.nanos() / 1_000;
+            String key = keys.get(random.nextInt(keys.size()));
+            Twin twin = twins.get(key);
+            String at = name + ", step " + step + ", " + key + " at " + now;
+            if (random.nextInt(40) == 0) {
+                limiter.reset(key);
+                budget.reset(key);
+                twins.put(key, new Twin(limit));
+                continue;
+            }
+            boolean blocked = twin.isBlocked(now);
+            Reservation shadow = blocked ? null : budget.reserve(key, 1, 0);
+            Reservation call = limiter.reserve(key, 1, 0);
+            assertThat(call.isRefused()).as(at).isEqualTo(shadow == null || shadow.isRefused());
+            if (shadow == null || shadow.isRefused()) {
+                if (!limit.blocksByCharge()) {
+                    twin.offend(now);
+                }
+                assertThat(call.decision().blocked()).as(at).isEqualTo(twin.isBlocked(now));
+            } else if (limit.blocksByCharge()) {
+                long cost = random.nextInt(3);
+                shadow.settle(cost);
+                call.settle(cost);
+                settleDown();
+                if (cost > 0 && !budget.peek(key, 1, 0).admitted()) {
+                    twin.offend(now);
+                }
+            }
+            if (twin.isBlocked(now)) {
+                Decision decision = limiter.peek(key, 1, 0);
+                Duration left = Duration.ofNanos((twin.end - now) * 1_000);
+                Duration own = budget.peek(key, 1, 0).retryAfter();
+                assertBlocked(decision, own == null || own.compareTo(left) < 0 ? left : own);
+                BlockedKey known = limiter.blockedKeys()
+                        .filter(each -> each.key().equals(key))
+                        .findFirst()
+                        .orElseThrow();
+                assertThat(known).as(at).isEqualTo(new BlockedKey(key, left, twin.level));
+            }
+            List<String> others = new ArrayList<>();
+            twins.forEach((other, state) -> {
+                if (limiter.peek(other, 1, 0).blocked() != state.isBlocked(now)) {
+                    others.add(other);
+                }
+            });
+            assertThat(others).as(at).isEmpty();
+        }
+    }
+}

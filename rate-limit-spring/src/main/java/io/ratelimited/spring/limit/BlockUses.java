@@ -1,0 +1,98 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.text.PropertyText;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The uses of a limit, as far as its blocks depend on them: which calls have a key that can be blocked, and which are charged,
+ * so that only their charges are offences. Code that names the limit is not among them: it passes a key with each call. Thread-safe.
+ */
+public final class BlockUses {
+
+    private final ConfiguredLimit limit;
+    /** The first places of uses of each kind; null if there is none. */
+    private @Nullable String withoutKey;
+
+    private @Nullable String charged;
+    private @Nullable String uncharged;
+
+    BlockUses(ConfiguredLimit limit) {
+        this.limit = limit;
+    }
+
+    /**
+     * Adds a use.
+     *
+     * @param keyed whether its calls have keys
+     * @param charges whether its calls are charged when they have ended
+     * @param where its place
+     * @throws InvalidRateLimitException when the limit has blocks and they have no meaning for this use
+     */
+    public void add(boolean keyed, boolean charges, String where) {
+        synchronized (this) {
+            withoutKey = withoutKey == null && !keyed ? where : withoutKey;
+            charged = charged == null && charges ? where : charged;
+            uncharged = uncharged == null && !charges ? where : uncharged;
+        }
+        ResolvedLimit resolved = limit.settings().resolved();
+        String remedy = " [RL-103]";
+        require(resolved, remedy);
+        resolved.tiers().values().forEach(tier -> require(tier, remedy));
+        Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream())
+                .forEach(this::suit);
+    }
+
+    /**
+     * Checks that blocks have a meaning for all uses, if the limit or tier itself sets them.
+     *
+     * @param code ends the remedy
+     * @throws InvalidRateLimitException when they have none
+     */
+    synchronized void require(ResolvedLimit changed, String code) {
+        Object block = changed.values().get(LimitProperty.BLOCK);
+        if (block == null || changed.limit().block() == null || !changed.statesBlocks()) {
+            return;
+        }
+        if (withoutKey != null) {
+            throw invalid(
+                    changed,
+                    "has no meaning for calls without a key, as those of " + withoutKey + ": " + PropertyText.of(block),
+                    "Set the key of these calls, or remove block." + code);
+        }
+        if (charged != null && uncharged != null) {
+            throw invalid(
+                    changed,
+                    "counts either what calls are charged, as " + charged + " says, or refused calls, as those of "
+                            + uncharged + ": " + PropertyText.of(block),
+                    "Give both a charge or none, or use two limits." + code);
+        }
+    }
+
+    private InvalidRateLimitException invalid(ResolvedLimit changed, String problem, String remedy) {
+        return new InvalidRateLimitException(
+                limit.name(), changed.place(LimitProperty.BLOCK), LimitProperty.BLOCK.label() + " " + problem, remedy);
+    }
+
+    /** The limit, or that of a tier or caller, with the offences that its uses are known for. */
+    synchronized Limit suited(Limit changed) {
+        if (changed.block() == null || (charged == null && uncharged == null)) {
+            return changed;
+        }
+        boolean byCharge = charged != null;
+        return changed.blocksByCharge() == byCharge
+                ? changed
+                : changed.toBuilder().blocksByCharge(byCharge).build();
+    }
+
+    /** Lets a limiter of the limit know its offences. */
+    void suit(RateLimiter limiter) {
+        Limit suited = suited(limiter.limit());
+        if (!suited.equals(limiter.limit())) {
+            limiter.update(suited);
+        }
+    }
+}
