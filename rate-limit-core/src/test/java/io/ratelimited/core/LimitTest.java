@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.Map;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -23,6 +24,7 @@ class LimitTest {
         Limit.Builder limit = Limit.of("valid", algorithm);
         return switch (algorithm) {
             case CONCURRENCY -> limit.maxConcurrent(5);
+            case ADAPTIVE -> limit;
             case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(5));
             default -> limit.rate("10/s");
         };
@@ -39,6 +41,10 @@ class LimitTest {
             case ZONE -> limit.zone(ZoneId.of("Europe/Berlin"));
             case STARTS_ON -> limit.startsOn("15");
             case SLOTS -> limit.slots(4);
+            case MIN_CONCURRENT -> limit.minConcurrent(2);
+            case LATE_AFTER -> limit.lateAfter(Duration.ofMillis(500));
+            case PRIORITIES -> limit.priorities(List.of("good", "bad"));
+            case SHARES -> limit.priorities(List.of("good", "bad")).shares(Map.of("bad", 0.05));
         };
     }
 
@@ -117,15 +123,18 @@ class LimitTest {
                 refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("5/month"),
-                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as 30d): 5/month"),
+                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as"
+                                + " 30d): 5/month"),
                 refusal(
                         Algorithm.SLIDING_LOG,
                         l -> l.rate("5/week"),
-                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d): 5/week"),
+                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d):"
+                                + " 5/week"),
                 refusal(
                         Algorithm.WARM_UP,
                         l -> l.rate("0/year"),
-                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d): 0/year"),
+                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d):"
+                                + " 0/year"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("5/year").startsOn("15"),
@@ -133,7 +142,8 @@ class LimitTest {
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.startsOn("15"),
-                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or year"));
+                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or"
+                                + " year"));
     }
 
     private static Arguments refusal(Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {

@@ -109,7 +109,8 @@ public final class AllOf {
     }
 
     private static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
-        return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks);
+        return claim.limiter()
+                .reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks, claim.rank());
     }
 
     /**
@@ -383,7 +384,8 @@ public final class AllOf {
                         : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
             }
             return callbacks == null
-                    ? CompletableFuture.completedFuture(limiter.peek(claim.key(), permits, claim.maxWaitNanos()))
+                    ? CompletableFuture.completedFuture(
+                            limiter.peek(claim.key(), permits, claim.maxWaitNanos(), claim.rank()))
                     : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());
         }
 

@@ -1,7 +1,9 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.List;
@@ -235,8 +237,13 @@ class JointReservation implements Reservation {
 
     @Override
     public void release() {
+        release(End.ANSWERED);
+    }
+
+    @Override
+    public void release(End end) {
         for (Reservation member : members) {
-            member.release();
+            member.release(end);
         }
     }
 
@@ -355,7 +362,7 @@ class JointReservation implements Reservation {
             if (known != null) {
                 return known.await();
             }
-            Reservation place = claim.limiter().reserve(claim.key(), claim.permits(), maxWaitNanos);
+            Reservation place = claim.limiter().reserve(claim.key(), claim.permits(), maxWaitNanos, claim.rank());
             return keep(place) && place.await();
         }
 
@@ -367,7 +374,7 @@ class JointReservation implements Reservation {
             }
             try {
                 return claim.limiter()
-                        .reserveAsync(claim.key(), claim.permits(), maxWaitNanos)
+                        .reserveAsync(claim.key(), claim.permits(), maxWaitNanos, Callbacks.MAY_BLOCK, claim.rank())
                         .toCompletableFuture()
                         .thenCompose(
                                 place -> keep(place) ? place.awaitAsync() : CompletableFuture.completedFuture(false));
@@ -395,9 +402,14 @@ class JointReservation implements Reservation {
 
         @Override
         public void release() {
+            release(End.ANSWERED);
+        }
+
+        @Override
+        public void release(End end) {
             Reservation place = taken();
             if (place != null) {
-                place.release();
+                place.release(end);
             }
         }
     }
