@@ -71,6 +71,15 @@ public enum Algorithm {
      */
     CONCURRENCY(Family.IN_FLIGHT),
     /**
+     * Calls in flight, as {@link #CONCURRENCY}, whose limit finds itself: between {@code minConcurrent} and {@code
+     * maxConcurrent} it seeks the number at which most calls are served, from the times and the ends of the calls. An answer
+     * after {@code lateAfter}, if set, is worth nothing. Starts without a known time, and learns it before it refuses a
+     * load that does no harm. Waiting callers are served by class, then in order, and for a shorter time while a queue
+     * stands. A limit of one process without keys. A refusal reports no time to retry. Source: hill climbing by the
+     * elasticity of throughput, with the causal test of MongoDB's probing and the baseline of TCP Vegas.
+     */
+    ADAPTIVE(Family.IN_FLIGHT),
+    /**
      * Not an algorithm: the annotation {@code @RateLimited} states none, and leaves it to the properties. No limit has it;
      * {@link #all} does not list it, and every question below throws {@link IllegalStateException}.
      */
@@ -114,10 +123,19 @@ public enum Algorithm {
     }
 
     /**
-     * Returns whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time.
+     * Returns whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time, and
+     * {@link #ADAPTIVE} has neither keys nor other processes.
      */
     public boolean canChangeTo(Algorithm next) {
-        return countsCallsInFlight() == next.countsCallsInFlight();
+        return countsCallsInFlight() == next.countsCallsInFlight() && findsItsLimit() == next.findsItsLimit();
+    }
+
+    /**
+     * Returns whether a limit finds by itself how many calls to admit. It is a number of one process, for all its callers
+     * together: no other process shares it, and it has no keys.
+     */
+    public boolean findsItsLimit() {
+        return is(ADAPTIVE);
     }
 
     /** Returns whether time is that of the wall clock, and permits come all at once when a period begins. */

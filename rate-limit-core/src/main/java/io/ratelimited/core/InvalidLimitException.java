@@ -11,7 +11,11 @@ public final class InvalidLimitException extends IllegalArgumentException {
 
     private final String attribute;
 
-    InvalidLimitException(String attribute, String problem) {
+    /**
+     * @param attribute named as in the annotation
+     * @param problem the rest of the message, which says the value and what it can be
+     */
+    public InvalidLimitException(String attribute, String problem) {
         this(attribute, problem, null);
     }
 

@@ -4,7 +4,9 @@ import io.ratelimited.core.calendar.CalendarWindows;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
@@ -19,6 +21,8 @@ public final class Limit {
     static final long LONGEST = 1L << 60;
 
     private static final Duration DEFAULT_BLOCK_MAX = Duration.ofHours(24);
+    /** The upper bound of an ADAPTIVE limit that states none: more calls than one process usually serves at once. */
+    static final int MOST_FOUND = 1000;
 
     private final String name;
     private final Algorithm algorithm;
@@ -94,9 +98,60 @@ public final class Limit {
         return set.coldFactor == null ? 3 : set.coldFactor;
     }
 
-    /** Calls in flight at once, 0 for none; always 0 for all algorithms but {@link Algorithm#CONCURRENCY}. */
+    /**
+     * Calls in flight at once, 0 for none; always 0 for algorithms that count over time. For {@link Algorithm#ADAPTIVE} the
+     * upper bound of the limit that it finds; default {@value #MOST_FOUND}.
+     */
     public int maxConcurrent() {
-        return set.maxConcurrent == null ? 0 : set.maxConcurrent;
+        return set.maxConcurrent != null ? set.maxConcurrent : algorithm.findsItsLimit() ? MOST_FOUND : 0;
+    }
+
+    /**
+     * The lower bound of the limit that {@link Algorithm#ADAPTIVE} finds, from 1 to {@link #maxConcurrent}; default 4, or {@link
+     * #maxConcurrent} if that is less. Always 0 for all others.
+     */
+    public int minConcurrent() {
+        return set.minConcurrent != null
+                ? set.minConcurrent
+                : algorithm.findsItsLimit() ? Math.min(4, maxConcurrent()) : 0;
+    }
+
+    /** The time from the admission of a call after which its answer is worth nothing ({@link Algorithm#ADAPTIVE}); default: none. */
+    public @Nullable Duration lateAfter() {
+        return set.lateAfter;
+    }
+
+    /**
+     * The classes of calls under {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}, the best first; at most 16.
+     * Default: none, all calls are equal.
+     */
+    public List<String> priorities() {
+        return set.priorities;
+    }
+
+    /**
+     * The share of the places that better classes leave to a class, above 0 and below 1, which keeps it from starving.
+     * Places are whole, rounded up, and at least one is left to all. Default: none.
+     */
+    public Map<String, Double> shares() {
+        return set.shares;
+    }
+
+    /**
+     * The number of a class in {@link #priorities}, 0 for the best.
+     *
+     * @return -1 when it is not one of them
+     */
+    public int rank(String priority) {
+        return set.priorities.indexOf(priority);
+    }
+
+    /**
+     * The number of the class of a call that states none, or one that is no longer among the {@link #priorities}: the class in
+     * the middle, of two the second. 0 without classes.
+     */
+    public int rankOfOthers() {
+        return set.priorities.size() / 2;
     }
 
     /** The time zone whose days and hours the windows of {@link Algorithm#FIXED_WINDOW} follow; default UTC. */
@@ -196,7 +251,7 @@ public final class Limit {
     /**
      * Checks that this limit can become the other one at run time.
      *
-     * @throws IllegalArgumentException when the name differs, or only one of the two counts calls in flight
+     * @throws IllegalArgumentException when the name differs, or {@link Algorithm#canChangeTo} refuses
      */
     public void requireChangeableTo(Limit next) {
         if (!next.name.equals(name)) {
@@ -206,7 +261,11 @@ public final class Limit {
         if (!algorithm.canChangeTo(next.algorithm)) {
             throw new IllegalArgumentException("limit '" + name + "' cannot change from " + algorithm + " to "
                     + next.algorithm
-                    + " at run time: calls in flight cannot be counted over time; restart instead");
+                    + " at run time: "
+                    + (algorithm.countsCallsInFlight() && next.algorithm.countsCallsInFlight()
+                            ? "ADAPTIVE is a limit of one process without keys"
+                            : "calls in flight cannot be counted over time")
+                    + "; restart instead");
         }
     }
 
@@ -236,6 +295,9 @@ public final class Limit {
         if (algorithm.uses(Attribute.MAX_CONCURRENT)) {
             text.add("maxConcurrent " + maxConcurrent());
         }
+        if (algorithm.uses(Attribute.MIN_CONCURRENT)) {
+            text.add("minConcurrent " + minConcurrent());
+        }
         Duration block = block();
         if (block != null) {
             text.add("block " + Rate.text(block) + " to " + Rate.text(blockMax()));
@@ -261,6 +323,10 @@ public final class Limit {
                 && blockFactor() == that.blockFactor()
                 && blockMax().equals(that.blockMax())
                 && blocksByCharge() == that.blocksByCharge()
+                && minConcurrent() == that.minConcurrent()
+                && Objects.equals(lateAfter(), that.lateAfter())
+                && priorities().equals(that.priorities())
+                && shares().equals(that.shares())
                 && maxWaiting() == that.maxWaiting();
     }
 
@@ -282,10 +348,14 @@ public final class Limit {
         SLOTS("slots", null),
         BLOCK("block", null),
         BLOCK_FACTOR("blockFactor", null),
-        BLOCK_MAX("blockMax", null);
+        BLOCK_MAX("blockMax", null),
+        MIN_CONCURRENT("minConcurrent", null),
+        LATE_AFTER("lateAfter", null),
+        SHARES("shares", null),
+        PRIORITIES("priorities", null);
 
         private final String label;
-        /** A value of an attribute that has no default; null if it has one. */
+        /** A value of an attribute that has no default for some algorithm; null if it always has one. */
         final @Nullable String example;
 
         Attribute(String label, @Nullable String example) {
@@ -298,13 +368,20 @@ public final class Limit {
             return label;
         }
 
+        /** Returns whether a limit of the algorithm must state it. */
+        boolean isRequiredBy(Algorithm algorithm) {
+            return example != null && isUsedBy(algorithm) && !(this == MAX_CONCURRENT && algorithm.findsItsLimit());
+        }
+
         boolean isUsedBy(Algorithm algorithm) {
             return switch (this) {
                 case RATE, BLOCK, BLOCK_FACTOR, BLOCK_MAX -> !algorithm.countsCallsInFlight();
                 case BURST ->
                     algorithm.family() == Algorithm.Family.BUCKET || algorithm.storesOneSecond() || algorithm.queues();
                 case WARMUP, COLD_FACTOR -> algorithm.is(Algorithm.WARM_UP);
-                case MAX_CONCURRENT, LEASE -> algorithm.countsCallsInFlight();
+                case MAX_CONCURRENT, PRIORITIES, SHARES -> algorithm.countsCallsInFlight();
+                case LEASE -> algorithm.is(Algorithm.CONCURRENCY);
+                case MIN_CONCURRENT, LATE_AFTER -> algorithm.findsItsLimit();
                 case ZONE, STARTS_ON -> algorithm.followsCalendar();
                 case SLOTS -> algorithm.is(Algorithm.SLIDING_WINDOW);
             };
@@ -329,6 +406,10 @@ public final class Limit {
         private @Nullable Double blockFactor;
         private @Nullable Duration blockMax;
         private boolean blocksByCharge;
+        private @Nullable Integer minConcurrent;
+        private @Nullable Duration lateAfter;
+        private List<String> priorities = List.of();
+        private Map<String, Double> shares = Map.of();
 
         private int maxWaiting = 1000;
 
@@ -352,6 +433,10 @@ public final class Limit {
             this.blockFactor = other.blockFactor;
             this.blockMax = other.blockMax;
             this.blocksByCharge = other.blocksByCharge;
+            this.minConcurrent = other.minConcurrent;
+            this.lateAfter = other.lateAfter;
+            this.priorities = other.priorities;
+            this.shares = other.shares;
             this.maxWaiting = other.maxWaiting;
         }
 
@@ -361,7 +446,7 @@ public final class Limit {
                 return rate(Rate.parse(rate));
             } catch (InvalidLimitException ex) {
                 // A bare "2" means 2 calls, so the error does not explain how to write a rate.
-                throw algorithm == Algorithm.CONCURRENCY
+                throw algorithm != Algorithm.DEFAULT && algorithm.countsCallsInFlight()
                         ? LimitRanges.meaningless(algorithm, Attribute.RATE, rate)
                         : ex;
             }
@@ -434,6 +519,28 @@ public final class Limit {
             return this;
         }
 
+        public Builder minConcurrent(int minConcurrent) {
+            this.minConcurrent = minConcurrent;
+            return this;
+        }
+
+        public Builder lateAfter(Duration lateAfter) {
+            this.lateAfter = lateAfter;
+            return this;
+        }
+
+        /** An empty list for none. */
+        public Builder priorities(List<String> priorities) {
+            this.priorities = List.copyOf(priorities);
+            return this;
+        }
+
+        /** An empty map for none. */
+        public Builder shares(Map<String, Double> shares) {
+            this.shares = Map.copyOf(shares);
+            return this;
+        }
+
         public Builder maxWaiting(int maxWaiting) {
             this.maxWaiting = maxWaiting;
             return this;
@@ -465,6 +572,10 @@ public final class Limit {
                 case BLOCK -> block;
                 case BLOCK_FACTOR -> blockFactor;
                 case BLOCK_MAX -> blockMax;
+                case MIN_CONCURRENT -> minConcurrent;
+                case LATE_AFTER -> lateAfter;
+                case PRIORITIES -> priorities.isEmpty() ? null : priorities;
+                case SHARES -> shares.isEmpty() ? null : shares;
             };
         }
     }

@@ -5,6 +5,10 @@ import io.ratelimited.core.calendar.CalendarWindows;
 import java.math.BigInteger;
 import java.time.Duration;
 import java.time.ZoneOffset;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /** Checks the parameters of a limit: which it must and may have, and their ranges. */
@@ -13,6 +17,9 @@ final class LimitRanges {
     private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
     private static final Duration LONGEST_BLOCK = Duration.ofDays(365);
     private static final Duration LONGEST_LEASE = Duration.ofDays(3_650);
+    private static final Duration LONGEST_LATE = Duration.ofDays(1);
+    /** Classes of calls: as many as a person can order. */
+    private static final int MOST_CLASSES = 16;
 
     private LimitRanges() {}
 
@@ -52,6 +59,20 @@ final class LimitRanges {
                 "must be longer than 0s and at most 3650d",
                 lease);
         checkBlock(limit);
+        require(
+                limit.stated(Attribute.MIN_CONCURRENT) == null
+                        || (limit.minConcurrent() >= 1 && limit.minConcurrent() <= limit.maxConcurrent()),
+                "minConcurrent",
+                "must be from 1 to maxConcurrent, which is " + limit.maxConcurrent(),
+                limit.minConcurrent());
+        Duration late = limit.lateAfter();
+        require(
+                late == null || !(late.isNegative() || late.isZero() || late.compareTo(LONGEST_LATE) > 0),
+                "lateAfter",
+                "must be longer than 0s and at most 1d",
+                late);
+        checkPriorities(limit.priorities());
+        checkShares(limit.shares(), limit.priorities());
         require(limit.maxWaiting() >= 0, "maxWaiting", "must be 0 or more", limit.maxWaiting());
         if (limit.stated(Attribute.RATE) != null) {
             String flaw = algorithm.flaw(limit.rate());
@@ -92,7 +113,7 @@ final class LimitRanges {
         if (value != null && !used) {
             throw meaningless(algorithm, attribute, value);
         }
-        if (value == null && used && attribute.example != null) {
+        if (value == null && attribute.isRequiredBy(algorithm)) {
             throw new InvalidLimitException(
                     attribute.label(), "is missing: " + algorithm + " needs one, such as " + attribute.example);
         }
@@ -103,6 +124,25 @@ final class LimitRanges {
                 attribute.label(),
                 "has no meaning for " + algorithm + ": " + value
                         + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
+    }
+
+    private static void checkPriorities(List<String> priorities) {
+        require(priorities.size() <= MOST_CLASSES, "priorities", "must be at most " + MOST_CLASSES, priorities);
+        require(
+                priorities.stream().noneMatch(String::isBlank) && new HashSet<>(priorities).size() == priorities.size(),
+                "priorities",
+                "must be different names, none of them blank",
+                priorities);
+    }
+
+    private static void checkShares(Map<String, Double> shares, List<String> priorities) {
+        Map<String, Double> sorted = new TreeMap<>(shares);
+        sorted.forEach((name, share) -> {
+            require(priorities.contains(name), "shares", "must be of classes in priorities " + priorities, name);
+            require(share > 0 && share < 1, "shares", "must be above 0% and below 100%", name + " " + share);
+        });
+        double sum = sorted.values().stream().mapToDouble(Double::doubleValue).sum();
+        require(sum < 1, "shares", "must be less than 100% together", sorted);
     }
 
     /** A tier without windows, closed or unlimited, may have the first day of its limit. */

@@ -29,15 +29,15 @@ public final class Permits {
         return permits;
     }
 
-    /** The error of settling a call under {@link Algorithm#CONCURRENCY}. */
+    /** The error of settling a call in flight. */
     public static UnsupportedOperationException nothingToCharge(Limit limit) {
         return new UnsupportedOperationException("limit '" + limit.name()
                 + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
     }
 
-    /** The error of taking permits under {@link Algorithm#CONCURRENCY} without a reservation to release. */
+    /** The error of taking permits of a limit of calls in flight without a reservation to release. */
     public static UnsupportedOperationException nothingToRelease() {
         return new UnsupportedOperationException(
-                "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+                "a call in flight has to be released when it ends: use reserve, or execute, instead of tryAcquire");
     }
 }

@@ -1,5 +1,7 @@
 package io.ratelimited.core;
 
+import io.ratelimited.core.overload.FoundLimit;
+import io.ratelimited.core.overload.LimitChange;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
@@ -29,6 +31,9 @@ public interface RateLimiter {
         NEVER_BLOCK
     }
 
+    /** The rank of a call that states no class. */
+    int NO_RANK = -1;
+
     /** The limit as it is now. */
     Limit limit();
 
@@ -36,7 +41,7 @@ public interface RateLimiter {
      * Takes the permits if the call may go at once. In memory this allocates nothing.
      *
      * @return whether the call may go; if not, nothing has changed
-     * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY}, whose calls have to be {@link
+     * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}, whose calls have to be {@link
      *     Reservation#release released}: use {@link #reserve}
      */
     boolean tryAcquire(@Nullable Object key, long permits);
@@ -64,6 +69,23 @@ public interface RateLimiter {
     }
 
     /**
+     * {@link #reserve(Object, long, long)} for a call that states its class. Limits without {@link Limit#priorities} do not
+     * read it.
+     *
+     * @param rank the number of the class, as {@link Limit#rank} counts; {@link #NO_RANK}, or another number that is none, for
+     *     {@link Limit#rankOfOthers}
+     */
+    default Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return reserve(key, permits, maxWaitNanos);
+    }
+
+    /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that states its class. */
+    default CompletionStage<Reservation> reserveAsync(
+            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
+        return reserveAsync(key, permits, maxWaitNanos, callbacks);
+    }
+
+    /**
      * Takes the permits and sleeps until they are due.
      *
      * @throws RateLimitExceededException when the call could not go within the given time, or too many callers sleep
@@ -83,6 +105,11 @@ public interface RateLimiter {
      * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could go at once
      */
     Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
+
+    /** {@link #peek(Object, long, long)} for a call that states its class. */
+    default Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return peek(key, permits, maxWaitNanos);
+    }
 
     /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
     default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
@@ -123,7 +150,7 @@ public interface RateLimiter {
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name
-     * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY
+     * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY or ADAPTIVE
      */
     void update(Limit limit);
 
@@ -138,6 +165,18 @@ public interface RateLimiter {
 
     /** Returns how many callers sleep now. */
     int waiting();
+
+    /** What {@link Algorithm#ADAPTIVE} has found until now; null for other algorithms. */
+    default @Nullable FoundLimit foundLimit() {
+        return null;
+    }
+
+    /**
+     * Adds an observer of each change of the limit that {@link Algorithm#ADAPTIVE} finds, at most a few each second. It runs
+     * in a thread that ends a call, so it must not block; errors that it throws are dropped. Without effect for other
+     * algorithms.
+     */
+    default void onLimitChange(Consumer<LimitChange> observer) {}
 
     /**
      * The keys that have a budget in this process now, as {@link CanonicalKey#ofText} makes them, weakly consistent; none where

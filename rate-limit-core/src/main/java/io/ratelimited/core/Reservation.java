@@ -65,4 +65,12 @@ public interface Reservation {
 
     /** Ends the call, which then does not count as in flight. Without effect on limits that count over time. */
     void release();
+
+    /**
+     * {@link #release()} for callers who know how the call has ended, from which {@link Algorithm#ADAPTIVE} learns. The first of
+     * all releases counts; {@link #release()} is an answer, {@link #cancel} a call that was not made.
+     */
+    default void release(End end) {
+        release();
+    }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.core;
 
+import static io.ratelimited.core.Algorithm.ADAPTIVE;
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Algorithm.DEFAULT;
 import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
@@ -33,17 +34,19 @@ class AlgorithmTest {
                 .containsExactly(SMOOTH_BURSTY, WARM_UP, LEAKY_BUCKET);
         assertThat(those(algorithm -> algorithm.family() == Family.WINDOW))
                 .containsExactly(FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG);
-        assertThat(those(Algorithm::countsCallsInFlight)).containsExactly(CONCURRENCY);
+        assertThat(those(Algorithm::countsCallsInFlight)).containsExactly(CONCURRENCY, ADAPTIVE);
+        assertThat(those(Algorithm::findsItsLimit)).containsExactly(ADAPTIVE);
     }
 
     @Test
     void whatAnAnnotationLeavesOpenIsNeitherAnAlgorithmNorAPolicy() {
-        assertThat(Algorithm.all()).hasSize(9).doesNotContain(DEFAULT).isSubsetOf(Algorithm.values());
+        assertThat(Algorithm.all()).hasSize(10).doesNotContain(DEFAULT).isSubsetOf(Algorithm.values());
         assertThat(Policy.all()).containsExactly(Policy.REJECT, Policy.WAIT, Policy.SHADOW);
         List<ThrowingCallable> questions = List.of(
                 DEFAULT::family,
                 DEFAULT::countsCallsInFlight,
                 () -> TOKEN_BUCKET.canChangeTo(DEFAULT),
+                DEFAULT::findsItsLimit,
                 DEFAULT::followsCalendar,
                 DEFAULT::queues,
                 DEFAULT::startsEmpty,
@@ -74,7 +77,8 @@ class AlgorithmTest {
     @Test
     void callsInFlightChangeToNothingElse() {
         assertThat(those(CONCURRENCY::canChangeTo)).containsExactly(CONCURRENCY);
-        assertThat(those(TOKEN_BUCKET::canChangeTo)).hasSize(8).doesNotContain(CONCURRENCY);
+        assertThat(those(ADAPTIVE::canChangeTo)).containsExactly(ADAPTIVE);
+        assertThat(those(TOKEN_BUCKET::canChangeTo)).hasSize(8).doesNotContain(CONCURRENCY, ADAPTIVE);
         Limit limit = Limit.of("export", CONCURRENCY).maxConcurrent(2).build();
         limit.requireChangeableTo(limit.toBuilder().maxConcurrent(3).build());
         assertThatThrownBy(() -> limit.requireChangeableTo(

@@ -36,7 +36,7 @@ class AllocationTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void anAdmittedCallAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             // A call every 4 µs, so that even a cold limit of a million a second admits each.
@@ -48,7 +48,7 @@ class AllocationTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aRefusedCallAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, "100/s"), new Stepping(0), 100);
@@ -63,7 +63,7 @@ class AllocationTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void settlingAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             for (int cost = 1; cost <= 3; cost++) {

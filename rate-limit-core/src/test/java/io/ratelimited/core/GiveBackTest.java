@@ -173,7 +173,7 @@ class GiveBackTest {
     @ParameterizedTest
     @EnumSource(
             mode = EnumSource.Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aReservationThatIsCancelledAtOnceWasNeverMade(Algorithm algorithm) {
         // Without keys: those whose cells are swept meanwhile get back less of what is cancelled.
         for (int seed = 0; seed < 100; seed++) {

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.Map;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -23,6 +24,7 @@ class LimitTest {
         Limit.Builder limit = Limit.of("valid", algorithm);
         return switch (algorithm) {
             case CONCURRENCY -> limit.maxConcurrent(5);
+            case ADAPTIVE -> limit;
             case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(5));
             default -> limit.rate("10/s");
         };
@@ -42,6 +44,10 @@ class LimitTest {
             case BLOCK -> limit.block(Duration.ofMinutes(1));
             case BLOCK_FACTOR -> limit.blockFactor(3);
             case BLOCK_MAX -> limit.blockMax(Duration.ofHours(1));
+            case MIN_CONCURRENT -> limit.minConcurrent(2);
+            case LATE_AFTER -> limit.lateAfter(Duration.ofMillis(500));
+            case PRIORITIES -> limit.priorities(List.of("good", "bad"));
+            case SHARES -> limit.priorities(List.of("good", "bad")).shares(Map.of("bad", 0.05));
         };
     }
 

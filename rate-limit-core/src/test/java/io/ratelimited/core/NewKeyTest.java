@@ -39,7 +39,7 @@ class NewKeyTest {
 
     static Stream<Limit> limits() {
         return Algorithm.all().stream()
-                .filter(algorithm -> algorithm != Algorithm.CONCURRENCY)
+                .filter(algorithm -> !algorithm.countsCallsInFlight())
                 .map(algorithm -> {
                     Limit.Builder limit = Limit.of("first", algorithm).rate("1/s");
                     return algorithm == Algorithm.WARM_UP

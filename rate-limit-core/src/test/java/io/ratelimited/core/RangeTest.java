@@ -36,7 +36,7 @@ class RangeTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void theBaseOfTheClockMakesNoDifference(Algorithm algorithm) {
         for (int seed = 0; seed < 40; seed++) {
             List<Object> expected = decisions(algorithm, 0, seed);
@@ -65,7 +65,7 @@ class RangeTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void yearsOfRestGiveNoMoreThanAFreshBudget(Algorithm algorithm) {
         for (long base : BASES) {
             ManualTicker ticker = new ManualTicker(base, Instant.EPOCH);
@@ -87,7 +87,9 @@ class RangeTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void hugePermitsOverflowNothing(Algorithm algorithm) {
         for (String rate : List.of("5/s", "3/s", "7/m", "1/d")) {
             for (long base : BASES) {
@@ -152,7 +154,9 @@ class RangeTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void aNegativeOrEndlessWaitIsNoneOrAsLongAsItTakes(Algorithm algorithm) {
         RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, "5/s"), new ManualTicker(), 10);
         for (int call = 0; call < 6; call++) {

@@ -55,7 +55,7 @@ public abstract class RateLimiterContract {
             case LEAKY_BUCKET -> limit.rate("10/s").burst(5).build();
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> limit.rate("5/s").build();
             case CONCURRENCY -> limit.maxConcurrent(5).build();
-            case DEFAULT -> throw new IllegalArgumentException("no algorithm");
+            case ADAPTIVE, DEFAULT -> throw new IllegalArgumentException("no algorithm with keys");
         };
     }
 
@@ -80,7 +80,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void admitsTheBurstAndNoMore(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThat(exhaust(limiter, "k")).hasSize(burst(algorithm));
@@ -91,7 +93,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void admitsALoneRetryAtRetryAfterAndNotEarlier(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         for (int round = 0; round < 5; round++) {
@@ -120,7 +122,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void refusesWithoutChangingAnything(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -132,7 +136,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void peekSaysWhatReserveWouldDecide(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThat(limiter.peek("k", 1, 0).admitted()).isTrue();
@@ -146,7 +152,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void tellsWhatIsLeft(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         int burst = burst(algorithm);
@@ -162,7 +170,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void asManyCallsGoAtOnceAsItTells(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         for (int round = 0; round < 5; round++) {
@@ -194,7 +202,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void givesEachKeyABudgetOfItsOwn(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "a");
@@ -204,7 +214,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void refusesForeverWhatIsMoreThanItsCapacity(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         Decision decision = limiter.reserve("k", 6, 0).decision();
@@ -223,7 +235,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void rejectsNegativePermits(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve("k", -1, 0));
@@ -237,7 +251,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void aCallOfNoPermitsGoesAndTakesNothing(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         for (String key : List.of("new", "spent")) {
@@ -304,7 +320,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void resetForgetsTheKey(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         ticker.advance(Duration.ofSeconds(10));
@@ -318,7 +334,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void cancelGivesBackTheLastReservation(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -381,7 +399,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void laterCallersWaitForWhatACallUsedBeyondItsReservation(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         limiter.reserve("k", 2, 0).settle(20);
@@ -407,7 +425,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void onlyTheFirstOfSettleAndCancelCounts(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         Reservation settled = limiter.reserve("settled", 2, 0);
@@ -430,7 +448,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aRefusedCallSettlesNothingAndANegativeCostIsAnError(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -446,7 +464,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void whoWaitsGoesAtItsTimeWhateverAnotherHasCost(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -606,7 +624,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void waitsExactlyAsLongAsPromised(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -627,7 +645,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void interruptingASleeperGivesItsPermitsBack(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -669,7 +687,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void peekSeesThatNoSeatIsLeft(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(1).build());
         exhaust(limiter, "k");
@@ -691,7 +711,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void oneKeyTakesAtMostHalfOfTheSeats(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(3).build());
         exhaust(limiter, "greedy");
@@ -717,7 +739,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void closingEndsEveryWaitAndGivesItsPermitsBack(Algorithm algorithm) throws Exception {
         RateLimiter limiter =
                 limiter(limit(algorithm).toBuilder().maxWaiting(10).build());
@@ -893,7 +917,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void acquireThrowsARefusalThatNamesTheLimitAndNotTheKey(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "secret");
@@ -904,7 +930,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void decidesWithoutAThreadAsWithOne(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         List<CompletableFuture<Reservation>> calls = new ArrayList<>();
@@ -919,7 +947,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void admitsTheExactTotalUnderThreads(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         int threads = 8;
@@ -1065,7 +1095,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aChangeEndsWhatCanBeGivenBack(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> taken = exhaust(limiter, "k");
@@ -1084,7 +1114,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void anExcessIsChargedWhateverTheLimitHasBecome(Algorithm algorithm) {
         for (Algorithm next : List.of(algorithm, Algorithm.FIXED_WINDOW, Algorithm.GCRA)) {
             RateLimiter limiter = limiter(limit(algorithm));
@@ -1106,7 +1136,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aLimitThatWasClosedOrUnlimitedGoesOnWithItsBudget(Algorithm algorithm) {
         for (String between : List.of("0/s", "unlimited")) {
             RateLimiter limiter = limiter(limit(algorithm));
@@ -1124,7 +1154,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aResetWhileALimitIsClosedForgetsTheBudgetThatItKeeps(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -1148,7 +1178,7 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aClosedLimitAdmitsNobodyAndAnUnlimitedOneEverybody(Algorithm algorithm) {
         RateLimiter closed = limiter(limit(algorithm).toBuilder().rate("0/s").build());
         assertThat(closed.tryAcquire("k", 1)).isFalse();

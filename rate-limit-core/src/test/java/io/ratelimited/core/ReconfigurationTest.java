@@ -74,7 +74,7 @@ class ReconfigurationTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void noSeriesOfChangesHandsOutFreshBudget(Algorithm algorithm) {
         for (int seed = 0; seed < 300; seed++) {
             Random random = new Random(seed);
@@ -129,7 +129,7 @@ class ReconfigurationTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void closedAndUnlimitedRememberTheBudgetBeforeThem(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(limit(algorithm, "10/s"), new ManualTicker());
         while (limiter.tryAcquire(null, 1)) {

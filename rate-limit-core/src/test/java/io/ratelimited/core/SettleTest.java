@@ -44,7 +44,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void settlingForWhatWasReservedChangesNothing(Algorithm algorithm) {
         for (int seed = 0; seed < 100; seed++) {
             Random random = new Random(seed);
@@ -99,7 +99,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void noWindowHoldsMoreThanTheLimitAndTheExcessWhichLaterCallersPay(Algorithm algorithm) {
         int atOnce = 0;
         for (int seed = 0; seed < 300; seed++) {
@@ -198,7 +198,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void settlingForLessGivesBackAtMostTheDifference(Algorithm algorithm) {
         for (int seed = 0; seed < 200; seed++) {
             Random random = new Random(seed);
@@ -236,7 +236,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aCallThatIsNeverSettledStaysCharged(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation call = limiter.reserve("key", 4, 0);
@@ -252,7 +252,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void whoWaitsKeepsItsTimeWhateverOthersHaveUsed(Algorithm algorithm) {
         for (long used : new long[] {0, 7, 1_000, Long.MAX_VALUE}) {
             InMemoryRateLimiter limiter = limiter(algorithm);
@@ -352,7 +352,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void theFirstOfSettleAndCancelCounts(Algorithm algorithm) {
         for (int first = 0; first < 3; first++) {
             InMemoryRateLimiter limiter = limiter(algorithm);
@@ -374,7 +374,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aRefusedCallHasNothingToSettle(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         limiter.reserve("key", 10, 0);
@@ -390,7 +390,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aNegativeCostIsAnErrorThatSettlesNothing(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation call = limiter.reserve("key", 4, 0);
@@ -416,7 +416,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void enormousCostsCloseTheLimitForABoundedTimeHoweverOften(Algorithm algorithm) {
         for (long nanos : new long[] {0, -DAY, Long.MAX_VALUE - 20 * SECOND}) {
             ManualTicker clock = new ManualTicker(nanos, java.time.Instant.ofEpochSecond(1_000));
@@ -445,7 +445,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void enormousCostsOneAfterTheOtherAreNoGift(Algorithm algorithm) {
         for (long cost : new long[] {Long.MAX_VALUE, 1L << 62, 1L << 60, 1L << 53}) {
             InMemoryRateLimiter limiter = limiter(algorithm);
@@ -469,7 +469,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "SLIDING_LOG", "DEFAULT"})
+            names = {"CONCURRENCY", "SLIDING_LOG", "ADAPTIVE", "DEFAULT"})
     void enormousDebtOutlivesAChangeToEveryRate(Algorithm algorithm) {
         for (String rate : List.of("10/s", "1/s", "1000000/s", "400000000/s")) {
             InMemoryRateLimiter limiter = limiter(algorithm, "400000000/s");
@@ -524,7 +524,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void afterAResetOnlyTheExcessCounts(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation less = limiter.reserve("key", 4, 0);

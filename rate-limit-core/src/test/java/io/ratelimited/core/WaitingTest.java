@@ -140,7 +140,7 @@ class WaitingTest {
     @ParameterizedTest
     @EnumSource(
             value = Algorithm.class,
-            names = {"CONCURRENCY", "DEFAULT"},
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"},
             mode = EnumSource.Mode.EXCLUDE)
     void aCancelledFutureLeavesTheBudgetAsIfItHadNeverBeen(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("a", algorithm).rate("10/s");

@@ -93,14 +93,18 @@ class CorruptValueAttacksTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void aCorruptValueIsAKeyNeverSeen(Algorithm algorithm) {
         isAKeyNeverSeen(REDIS, algorithm);
     }
 
     /** Another version reports errors of scripts in other words. */
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void aCorruptValueIsAKeyNeverSeenOnTheServerOfTheJar(Algorithm algorithm) {
         isAKeyNeverSeen(EMBEDDED, algorithm);
     }

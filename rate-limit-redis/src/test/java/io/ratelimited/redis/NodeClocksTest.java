@@ -138,7 +138,7 @@ class NodeClocksTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void refuseNothingThatIsWithinBudgetByTheNewerTime(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("stale", algorithm).rate("10/10ms");
         if (algorithm == Algorithm.WARM_UP) {
@@ -199,7 +199,7 @@ class NodeClocksTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void freezeNothingWhenOneIsFarBehind(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("far", algorithm).rate("10/s");
         if (algorithm == Algorithm.WARM_UP) {

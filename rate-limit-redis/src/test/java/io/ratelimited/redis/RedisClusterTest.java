@@ -53,7 +53,9 @@ class RedisClusterTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void everyAlgorithmAdmitsWhatItsLimitAllowsOnEveryNode(Algorithm algorithm) {
         Limit.Builder limit = Limit.of(algorithm.name(), algorithm);
         int calls = 5;

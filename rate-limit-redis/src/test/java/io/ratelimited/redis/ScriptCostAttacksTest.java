@@ -69,7 +69,9 @@ class ScriptCostAttacksTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void aCallOfManyPermitsCostsAsACallOfTwo(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         limiter.reserve("warm", 2, 0).cancel();

@@ -114,7 +114,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "WARM_UP", "DEFAULT"})
+            names = {"CONCURRENCY", "WARM_UP", "ADAPTIVE", "DEFAULT"})
     void theDecisionShowsTheBudgetAsItIsAfterTheSettlement(Algorithm algorithm) {
         Limit limit = limit(algorithm);
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
@@ -140,7 +140,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void enormousCostsOneAfterTheOtherAreNoGift(Algorithm algorithm) {
         for (long cost : new long[] {Long.MAX_VALUE, 1L << 60, (1L << 53) + 1, 1L << 52}) {
             RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
@@ -208,7 +208,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aKeyInDebtExpiresWhenItIsPaid(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         for (long cost : new long[] {100, 1_000_000, Long.MAX_VALUE, Long.MAX_VALUE}) {

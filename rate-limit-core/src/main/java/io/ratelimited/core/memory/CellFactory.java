@@ -23,7 +23,7 @@ final class CellFactory {
             case FIXED_WINDOW -> new FixedWindow.Parameters(limit);
             case SLIDING_WINDOW -> new SlidingWindow.Parameters(limit, base);
             case SLIDING_LOG -> new SlidingLog.Parameters(limit);
-            case CONCURRENCY, DEFAULT ->
+            case CONCURRENCY, ADAPTIVE, DEFAULT ->
                 throw new IllegalArgumentException("calls in flight are not counted over time: " + limit);
         };
     }

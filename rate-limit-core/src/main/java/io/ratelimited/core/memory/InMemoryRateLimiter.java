@@ -10,8 +10,12 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.block.BlockingLimiter;
 import io.ratelimited.core.memory.block.KeyBlocks;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.overload.FoundLimit;
+import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
@@ -92,6 +96,38 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank);
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(
+            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
+        return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos, rank));
+    }
+
+    @Override
+    public Reservation ask(
+            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
+        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank, earlier);
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank);
+    }
+
+    @Override
+    public @Nullable FoundLimit foundLimit() {
+        return limiter.foundLimit();
+    }
+
+    @Override
+    public void onLimitChange(Consumer<LimitChange> observer) {
+        limiter.onLimitChange(observer);
     }
 
     @Override

@@ -101,7 +101,8 @@ public final class AllOf {
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
-        return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks);
+        return claim.limiter()
+                .reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks, claim.rank());
     }
 
     /**

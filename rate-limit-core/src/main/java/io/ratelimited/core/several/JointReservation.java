@@ -1,6 +1,7 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
@@ -279,8 +280,13 @@ class JointReservation implements Reservation {
 
     @Override
     public void release() {
+        release(End.ANSWERED);
+    }
+
+    @Override
+    public void release(End end) {
         for (Reservation member : members) {
-            member.release();
+            member.release(end);
         }
     }
 

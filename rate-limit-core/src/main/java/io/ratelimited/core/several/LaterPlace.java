@@ -1,6 +1,7 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import java.util.concurrent.CompletableFuture;
@@ -36,7 +37,7 @@ final class LaterPlace implements Reservation {
 
     /** The claim when the other limits have let the call go. */
     Claim claim() {
-        return Claim.of(claim.limiter(), claim.key(), claim.permits(), maxWaitNanos);
+        return Claim.of(claim.limiter(), claim.key(), claim.permits(), maxWaitNanos, claim.rank());
     }
 
     /** Keeps what the limit has decided on {@link #claim}, unless the call was given up meanwhile. */
@@ -105,9 +106,14 @@ final class LaterPlace implements Reservation {
 
     @Override
     public void release() {
+        release(End.ANSWERED);
+    }
+
+    @Override
+    public void release(End end) {
         Reservation place = taken();
         if (place != null) {
-            place.release();
+            place.release(end);
         }
     }
 }

@@ -50,10 +50,10 @@ final class MemoryClaims {
             Claim claim = claims[i];
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
             long together = AllOf.permitsTogether(claims, i);
-            members[i] =
-                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
+            members[i] = limiter.ask(
+                    claim.key(), claim.permits(), claim.maxWaitNanos(), claim.rank(), i == 0 ? null : members[i - 1]);
             Decision decision = together > claim.permits()
-                    ? limiter.peek(claim.key(), together, claim.maxWaitNanos())
+                    ? limiter.peek(claim.key(), together, claim.maxWaitNanos(), claim.rank())
                     : members[i].isRefused() ? members[i].decision() : null;
             if (decision != null && !decision.admitted()) {
                 refusals = refusals == null ? new Decision[claims.length] : refusals;

@@ -19,6 +19,12 @@ public interface MemoryLimiter extends RateLimiter {
      */
     Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
 
+    /** {@link #ask(Object, long, long, Reservation)} for a call that states its class. */
+    default Reservation ask(
+            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
+        return ask(key, permits, maxWaitNanos, earlier);
+    }
+
     /** The number in {@link JointLocks} of the budget that was asked in the first step. */
     int lock(Reservation asked);
 

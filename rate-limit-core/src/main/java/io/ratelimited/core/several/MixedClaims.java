@@ -186,7 +186,8 @@ final class MixedClaims {
                     : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
         }
         return callbacks == null
-                ? CompletableFuture.completedFuture(limiter.peek(claim.key(), permits, claim.maxWaitNanos()))
+                ? CompletableFuture.completedFuture(
+                        limiter.peek(claim.key(), permits, claim.maxWaitNanos(), claim.rank()))
                 : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());
     }
 

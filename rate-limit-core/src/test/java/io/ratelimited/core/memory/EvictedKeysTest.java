@@ -42,7 +42,7 @@ class EvictedKeysTest {
     @ParameterizedTest
     @EnumSource(
             mode = EnumSource.Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void noKeyIsGrantedMoreThanItsTwinHoweverOftenItIsEvicted(Algorithm algorithm) {
         int granted = 0;
         for (int seed = 0; seed < Integer.getInteger("schedules", 15) * 20; seed++) {
@@ -116,7 +116,7 @@ class EvictedKeysTest {
     @ParameterizedTest
     @EnumSource(
             mode = EnumSource.Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void placesAreEmptyAgainWhenTheirCellsAreFresh(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0, 0);
         EvictedKeys evicted = new EvictedKeys(1, 1, new SaltedHash());

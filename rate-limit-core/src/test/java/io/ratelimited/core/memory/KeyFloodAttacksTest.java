@@ -47,7 +47,7 @@ class KeyFloodAttacksTest {
     private static boolean counts(Algorithm algorithm) {
         return switch (algorithm) {
             case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> true;
-            case SMOOTH_BURSTY, WARM_UP, LEAKY_BUCKET, CONCURRENCY, DEFAULT -> false;
+            case SMOOTH_BURSTY, WARM_UP, LEAKY_BUCKET, CONCURRENCY, ADAPTIVE, DEFAULT -> false;
         };
     }
 

@@ -43,7 +43,7 @@ class SweepTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void whatACallHasTakenMeanwhileIsGivenBackBySettlingAndByCancelling(Algorithm algorithm) {
         for (boolean cancels : new boolean[] {false, true}) {
             Limit.Builder limit = Limit.of("swept", algorithm).rate("10/s");

@@ -33,7 +33,7 @@ final class TakeTest {
     @ParameterizedTest
     @EnumSource(
             mode = EnumSource.Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void takingAdmitsExactlyWhatReservingAdmits(Algorithm algorithm) {
         for (int seed = 0; seed < 300; seed++) {
             Random random = new Random(seed);

@@ -31,7 +31,8 @@ interface Twin {
             case FIXED_WINDOW -> new WindowTwin(limit, now);
             case SLIDING_WINDOW -> new SlotsTwin(limit, now);
             case SLIDING_LOG -> new LogTwin(limit);
-            case CONCURRENCY, DEFAULT -> throw new IllegalArgumentException("calls in flight have no timeline");
+            case CONCURRENCY, ADAPTIVE, DEFAULT ->
+                throw new IllegalArgumentException("calls in flight have no timeline");
         };
     }
 

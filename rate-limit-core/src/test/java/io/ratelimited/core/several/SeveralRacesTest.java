@@ -27,7 +27,8 @@ class SeveralRacesTest {
     private static final int CALLERS = 3;
     private static final int LIMITS = 3;
 
-    private static final List<Algorithm> ALGORITHMS = Algorithm.all();
+    private static final List<Algorithm> ALGORITHMS =
+            Algorithm.all().stream().filter(each -> !each.findsItsLimit()).toList();
 
     int races() {
         return 3_000;

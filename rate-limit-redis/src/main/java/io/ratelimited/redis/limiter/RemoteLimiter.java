@@ -204,7 +204,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** Returns the reply to a call of no permits: Redis is asked only for the permits left. */
     CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String text) {
-        return peek(text, 1, 0, 0).thenApply(left -> left.withOutcome(0));
+        return peek(text, 1, 0, 0L).thenApply(left -> left.withOutcome(0));
     }
 
     private CompletableFuture<ScriptReply> peek(@Nullable String text, long permits, long maxWait, long knownNanos) {

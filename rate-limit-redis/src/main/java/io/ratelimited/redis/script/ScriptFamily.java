@@ -1,6 +1,7 @@
 package io.ratelimited.redis.script;
 
 import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.Ticker;
@@ -70,7 +71,13 @@ public interface ScriptFamily {
             case FIXED_WINDOW -> FixedWindow.of(limit, ticker);
             case SLIDING_WINDOW -> new SlidingWindow(limit, (micros(limit.rate().period()) - 1) / limit.slots() + 1);
             case SLIDING_LOG -> new SlidingLog(limit);
-            case CONCURRENCY -> new Concurrency(limit);
+            case CONCURRENCY -> Concurrency.of(limit);
+            case ADAPTIVE ->
+                throw new InvalidLimitException(
+                        "algorithm",
+                        "ADAPTIVE finds a limit of one process, which Redis cannot share; set the backend to memory"
+                                + " for limit '"
+                                + limit.name() + "'");
             case DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
         };
     }
@@ -313,6 +320,16 @@ public interface ScriptFamily {
 
         /** A call without a lease of its own counts so long after its node was last heard of. */
         public static final Duration NODE_LEASE = Duration.ofSeconds(30);
+
+        private static Concurrency of(Limit limit) {
+            if (!limit.priorities().isEmpty()) {
+                throw new InvalidLimitException(
+                        "priorities",
+                        "order the calls of one process, which Redis does not know: " + limit.priorities()
+                                + "; remove them, or set the backend to memory for limit '" + limit.name() + "'");
+            }
+            return new Concurrency(limit);
+        }
 
         @Override
         public char letter() {

@@ -65,12 +65,15 @@ class ScriptsTest {
     @Test
     void everyAlgorithmHasALetterOfItsOwn() {
         assertThat(Algorithm.all())
+                .filteredOn(algorithm -> !algorithm.findsItsLimit())
                 .extracting(algorithm -> key(limit(algorithm)).replaceFirst(".*~(.).*", "$1"))
                 .doesNotHaveDuplicates();
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void everyAlgorithmHasAFamilyInTheScript(Algorithm algorithm) {
         char letter = new ScriptParameters(limit(algorithm), ticker, ONE).letter();
         String text = Script.DECIDE.text();
@@ -78,7 +81,9 @@ class ScriptsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void everyKeyExpiresWhenItEqualsOneNeverSeen(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         limiter.reserve("k", 3, 0);
@@ -110,7 +115,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void onTheServersOwnClockStateVanishesByItself(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
         Limit.Builder limit = limit(algorithm).toBuilder().rate("10/10ms");
@@ -128,7 +133,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aServerClockThatStepsBackFreezesNothing(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         int admitted = 0;
@@ -151,7 +156,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void whatIsCancelledAfterAResetGivesNothingBack(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         List<Reservation> before = exhaust(limiter);
@@ -282,7 +287,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void extremeLimitsAreCountedExactly(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(ticker);
         Limit.Builder fast = limit(algorithm).toBuilder().rate("100000000/s");

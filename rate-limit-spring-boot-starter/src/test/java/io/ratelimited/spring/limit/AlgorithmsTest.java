@@ -33,7 +33,9 @@ class AlgorithmsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void theAnnotationNamesIt(Algorithm algorithm) {
         runner.withBean(Annotated.class).run(context -> {
             Annotated bean = context.getBean(Annotated.class);
@@ -48,13 +50,15 @@ class AlgorithmsTest {
                         case SLIDING_WINDOW -> bean::slidingWindow;
                         case SLIDING_LOG -> bean::slidingLog;
                         case CONCURRENCY -> bean::concurrency;
-                        case DEFAULT -> throw new IllegalArgumentException("no algorithm");
+                        case ADAPTIVE, DEFAULT -> throw new IllegalArgumentException("no algorithm");
                     });
         });
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
     void propertiesNameItForTheAnnotationAndForCode(Algorithm algorithm) {
         runner.withBean(Named.class)
                 .withPropertyValues(

@@ -97,7 +97,8 @@ public record LimitRequest(
                                 request.limiter,
                                 request.key,
                                 request.permits,
-                                maySleep ? Math.max(0, request.maxWaitNanos() - waitedNanos) : 0))
+                                maySleep ? Math.max(0, request.maxWaitNanos() - waitedNanos) : 0,
+                                request.rank()))
                         .toArray(Claim[]::new);
     }
 

@@ -7,9 +7,12 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.overload.FoundLimit;
+import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -104,6 +107,22 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Override
     public int lock(Reservation asked) {
         return JointLocks.number(this, ((ConcurrencyReservation) asked).cell().key());
+    }
+
+    /** The upper bound, until calls have shown another limit. */
+    @Override
+    public @Nullable FoundLimit foundLimit() {
+        Limit now = limit();
+        int most = now.maxConcurrent();
+        return now.algorithm().findsItsLimit()
+                ? new FoundLimit(
+                        most,
+                        null,
+                        most - single.remaining(),
+                        waiting(),
+                        List.of(0L),
+                        new LimitChange(0, most, most, LimitChange.Reason.START))
+                : null;
     }
 
     @Override

@@ -1,0 +1,29 @@
+package io.ratelimited.core.overload;
+
+import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a limiter of {@code ADAPTIVE} knows now. The numbers are read one after the other while calls go on. Immutable.
+ *
+ * @param limit calls in flight that the limiter admits
+ * @param baseTime the time of a call that waits for no other, as far as it is known; null before the first calls have ended
+ * @param inFlight calls in flight
+ * @param waiting callers that wait for a place
+ * @param refused calls refused since the limiter began, by the number of their class; of one element without classes
+ * @param lastChange the last change of the limit
+ */
+public record FoundLimit(
+        int limit,
+        @Nullable Duration baseTime,
+        long inFlight,
+        int waiting,
+        List<Long> refused,
+        LimitChange lastChange) {
+
+    /** Copies the list. */
+    public FoundLimit {
+        refused = List.copyOf(refused);
+    }
+}
