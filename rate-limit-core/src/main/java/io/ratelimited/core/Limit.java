@@ -4,6 +4,7 @@ import io.ratelimited.core.calendar.CalendarWindows;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -26,13 +27,18 @@ public final class Limit {
 
     private final String name;
     private final Algorithm algorithm;
-    /** The parameters as they were set; a copy that nobody changes. */
-    private final Builder set;
+    /** The parameters as they were set, each of the type that its setter takes. */
+    private final Map<Attribute, Object> set;
+
+    private final boolean blocksByCharge;
+    private final int maxWaiting;
 
     private Limit(Builder builder) {
         this.name = builder.name;
         this.algorithm = builder.algorithm;
-        this.set = new Builder(builder);
+        this.set = new EnumMap<>(builder.set);
+        this.blocksByCharge = builder.blocksByCharge;
+        this.maxWaiting = builder.maxWaiting;
     }
 
     /**
@@ -47,7 +53,15 @@ public final class Limit {
 
     /** A builder with this limit's parameters, as far as they were set. */
     public Builder toBuilder() {
-        return new Builder(set);
+        Builder builder = new Builder(name, algorithm);
+        builder.set.putAll(set);
+        return builder.blocksByCharge(blocksByCharge).maxWaiting(maxWaiting);
+    }
+
+    @SuppressWarnings("unchecked") // only the setters put values, and each takes one type
+    private <T> T get(Attribute attribute, T otherwise) {
+        Object value = set.get(attribute);
+        return value == null ? otherwise : (T) value;
     }
 
     public String name() {
@@ -60,7 +74,7 @@ public final class Limit {
 
     /** Permits per period; {@link Rate#UNLIMITED} for {@link Algorithm#CONCURRENCY}, which has none. */
     public Rate rate() {
-        return set.rate == null ? Rate.UNLIMITED : set.rate;
+        return get(Attribute.RATE, Rate.UNLIMITED);
     }
 
     /**
@@ -70,14 +84,11 @@ public final class Limit {
      * and refilled within 36 years.
      */
     public long burst() {
-        if (set.burst != null) {
-            return set.burst;
-        }
         Rate rate = rate();
-        if (algorithm.storesOneSecond() && !rate.isUnlimited()) {
+        if (storesOneSecond() && !rate.isUnlimited()) {
             return (long) Math.ceil(rate.permits() * 1e9 / rate.period().toNanos());
         }
-        return rate.permits();
+        return get(Attribute.BURST, rate.permits());
     }
 
     /**
@@ -85,17 +96,17 @@ public final class Limit {
      * as Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
      */
     public boolean storesOneSecond() {
-        return algorithm.storesOneSecond() && set.burst == null;
+        return algorithm.storesOneSecond() && !set.containsKey(Attribute.BURST);
     }
 
     /** Duration of the warm-up of {@link Algorithm#WARM_UP}, which must state it, from 0 to 365 days; zero for all others. */
     public Duration warmup() {
-        return set.warmup == null ? Duration.ZERO : set.warmup;
+        return get(Attribute.WARMUP, Duration.ZERO);
     }
 
     /** Returns how many times dearer than a fresh permit the coldest stored one is, from 1 to 1000; default 3. */
     public double coldFactor() {
-        return set.coldFactor == null ? 3 : set.coldFactor;
+        return get(Attribute.COLD_FACTOR, 3.0);
     }
 
     /**
@@ -103,7 +114,7 @@ public final class Limit {
      * upper bound of the limit that it finds; default {@value #MOST_FOUND}.
      */
     public int maxConcurrent() {
-        return set.maxConcurrent != null ? set.maxConcurrent : algorithm.findsItsLimit() ? MOST_FOUND : 0;
+        return get(Attribute.MAX_CONCURRENT, algorithm.findsItsLimit() ? MOST_FOUND : 0);
     }
 
     /**
@@ -111,14 +122,12 @@ public final class Limit {
      * #maxConcurrent} if that is less. Always 0 for all others.
      */
     public int minConcurrent() {
-        return set.minConcurrent != null
-                ? set.minConcurrent
-                : algorithm.findsItsLimit() ? Math.min(4, maxConcurrent()) : 0;
+        return get(Attribute.MIN_CONCURRENT, algorithm.findsItsLimit() ? Math.min(4, maxConcurrent()) : 0);
     }
 
     /** The time from the admission of a call after which its answer is worth nothing ({@link Algorithm#ADAPTIVE}); default: none. */
     public @Nullable Duration lateAfter() {
-        return set.lateAfter;
+        return (Duration) set.get(Attribute.LATE_AFTER);
     }
 
     /**
@@ -126,7 +135,7 @@ public final class Limit {
      * Default: none, all calls are equal.
      */
     public List<String> priorities() {
-        return set.priorities;
+        return get(Attribute.PRIORITIES, List.of());
     }
 
     /**
@@ -134,7 +143,7 @@ public final class Limit {
      * Places are whole, rounded up, and at least one is left to all. Default: none.
      */
     public Map<String, Double> shares() {
-        return set.shares;
+        return get(Attribute.SHARES, Map.of());
     }
 
     /**
@@ -143,7 +152,7 @@ public final class Limit {
      * @return -1 when it is not one of them
      */
     public int rank(String priority) {
-        return set.priorities.indexOf(priority);
+        return priorities().indexOf(priority);
     }
 
     /**
@@ -151,12 +160,12 @@ public final class Limit {
      * the middle, of two the second. 0 without classes.
      */
     public int rankOfOthers() {
-        return set.priorities.size() / 2;
+        return priorities().size() / 2;
     }
 
     /** The time zone whose days and hours the windows of {@link Algorithm#FIXED_WINDOW} follow; default UTC. */
     public ZoneId zone() {
-        return set.zone == null ? ZoneOffset.UTC : set.zone;
+        return get(Attribute.ZONE, ZoneOffset.UTC);
     }
 
     /**
@@ -170,17 +179,19 @@ public final class Limit {
 
     /** The windows of a rate per week, month or year; null for other rates. */
     public @Nullable CalendarWindows calendar() {
-        return rate().calendar() == null ? null : CalendarWindows.of(rate().calendar(), set.startsOn, zone());
+        return rate().calendar() == null
+                ? null
+                : CalendarWindows.of(rate().calendar(), (String) set.get(Attribute.STARTS_ON), zone());
     }
 
     /** Slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 1,000, which bounds the work of a call; default 10. */
     public int slots() {
-        return set.slots == null ? 10 : set.slots;
+        return get(Attribute.SLOTS, 10);
     }
 
     /** After this time, at most 3650 days, a call in flight no longer counts ({@link Algorithm#CONCURRENCY}); default: never. */
     public @Nullable Duration lease() {
-        return set.lease;
+        return (Duration) set.get(Attribute.LEASE);
     }
 
     /**
@@ -191,12 +202,12 @@ public final class Limit {
      * never blocked.
      */
     public @Nullable Duration block() {
-        return set.block;
+        return (Duration) set.get(Attribute.BLOCK);
     }
 
     /** By how much each block of a key is longer than its last one, from 1 to 1000; default 2. It grows 1,000 times at most. */
     public double blockFactor() {
-        return set.blockFactor == null ? 2 : set.blockFactor;
+        return get(Attribute.BLOCK_FACTOR, 2.0);
     }
 
     /**
@@ -204,10 +215,10 @@ public final class Limit {
      * is as short as the first. Default: 24 hours, or {@link #block} if that is longer.
      */
     public Duration blockMax() {
-        Duration first = set.block;
-        return set.blockMax != null
-                ? set.blockMax
-                : first != null && first.compareTo(DEFAULT_BLOCK_MAX) > 0 ? first : DEFAULT_BLOCK_MAX;
+        Duration first = block();
+        return get(
+                Attribute.BLOCK_MAX,
+                first != null && first.compareTo(DEFAULT_BLOCK_MAX) > 0 ? first : DEFAULT_BLOCK_MAX);
     }
 
     /**
@@ -215,12 +226,12 @@ public final class Limit {
      * Reservation#settle} for 1 or more that leaves its key without a permit for another call. Default: false.
      */
     public boolean blocksByCharge() {
-        return set.blocksByCharge;
+        return blocksByCharge;
     }
 
     /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
     public int maxWaiting() {
-        return set.maxWaiting;
+        return maxWaiting;
     }
 
     /** The most permits that one call may ever have at once; {@link Long#MAX_VALUE} where the next caller pays. */
@@ -235,7 +246,7 @@ public final class Limit {
 
     /** The value of an attribute as it was set; null where its default applies. */
     public @Nullable Object stated(Attribute attribute) {
-        return set.value(attribute);
+        return set.get(attribute);
     }
 
     /** Returns whether no call is admitted, because the rate is 0. */
@@ -311,7 +322,7 @@ public final class Limit {
                 && name.equals(that.name)
                 && algorithm == that.algorithm
                 && rate().equals(that.rate())
-                && Objects.equals(set.burst, that.set.burst)
+                && Objects.equals(stated(Attribute.BURST), that.stated(Attribute.BURST))
                 && warmup().equals(that.warmup())
                 && coldFactor() == that.coldFactor()
                 && maxConcurrent() == that.maxConcurrent()
@@ -332,7 +343,7 @@ public final class Limit {
 
     @Override
     public int hashCode() {
-        return Objects.hash(name, algorithm, rate(), set.burst, warmup(), maxConcurrent());
+        return Objects.hash(name, algorithm, rate(), stated(Attribute.BURST), warmup(), maxConcurrent());
     }
 
     /** The attributes of a limit that only some algorithms have; setting one that has no meaning is an error. */
@@ -393,24 +404,8 @@ public final class Limit {
 
         private final String name;
         private final Algorithm algorithm;
-        private @Nullable Rate rate;
-        private @Nullable Long burst;
-        private @Nullable Duration warmup;
-        private @Nullable Double coldFactor;
-        private @Nullable Integer maxConcurrent;
-        private @Nullable ZoneId zone;
-        private @Nullable String startsOn;
-        private @Nullable Integer slots;
-        private @Nullable Duration lease;
-        private @Nullable Duration block;
-        private @Nullable Double blockFactor;
-        private @Nullable Duration blockMax;
+        private final Map<Attribute, Object> set = new EnumMap<>(Attribute.class);
         private boolean blocksByCharge;
-        private @Nullable Integer minConcurrent;
-        private @Nullable Duration lateAfter;
-        private List<String> priorities = List.of();
-        private Map<String, Double> shares = Map.of();
-
         private int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {
@@ -418,26 +413,13 @@ public final class Limit {
             this.algorithm = algorithm;
         }
 
-        private Builder(Builder other) {
-            this(other.name, other.algorithm);
-            this.rate = other.rate;
-            this.burst = other.burst;
-            this.warmup = other.warmup;
-            this.coldFactor = other.coldFactor;
-            this.maxConcurrent = other.maxConcurrent;
-            this.zone = other.zone;
-            this.startsOn = other.startsOn;
-            this.slots = other.slots;
-            this.lease = other.lease;
-            this.block = other.block;
-            this.blockFactor = other.blockFactor;
-            this.blockMax = other.blockMax;
-            this.blocksByCharge = other.blocksByCharge;
-            this.minConcurrent = other.minConcurrent;
-            this.lateAfter = other.lateAfter;
-            this.priorities = other.priorities;
-            this.shares = other.shares;
-            this.maxWaiting = other.maxWaiting;
+        private Builder set(Attribute attribute, @Nullable Object value) {
+            if (value == null) {
+                set.remove(attribute);
+            } else {
+                set.put(attribute, value);
+            }
+            return this;
         }
 
         /** See {@link Rate#parse}. */
@@ -453,65 +435,53 @@ public final class Limit {
         }
 
         public Builder rate(Rate rate) {
-            this.rate = rate;
-            return this;
+            return set(Attribute.RATE, rate);
         }
 
         public Builder burst(long burst) {
-            this.burst = burst;
-            return this;
+            return set(Attribute.BURST, burst);
         }
 
         public Builder warmup(Duration warmup) {
-            this.warmup = warmup;
-            return this;
+            return set(Attribute.WARMUP, warmup);
         }
 
         public Builder coldFactor(double coldFactor) {
-            this.coldFactor = coldFactor;
-            return this;
+            return set(Attribute.COLD_FACTOR, coldFactor);
         }
 
         public Builder maxConcurrent(int maxConcurrent) {
-            this.maxConcurrent = maxConcurrent;
-            return this;
+            return set(Attribute.MAX_CONCURRENT, maxConcurrent);
         }
 
         public Builder zone(ZoneId zone) {
-            this.zone = zone;
-            return this;
+            return set(Attribute.ZONE, zone);
         }
 
         /** Null for the default. */
         public Builder startsOn(@Nullable String startsOn) {
-            this.startsOn = startsOn;
-            return this;
+            return set(Attribute.STARTS_ON, startsOn);
         }
 
         public Builder slots(int slots) {
-            this.slots = slots;
-            return this;
+            return set(Attribute.SLOTS, slots);
         }
 
         public Builder lease(Duration lease) {
-            this.lease = lease;
-            return this;
+            return set(Attribute.LEASE, lease);
         }
 
         /** Null for no blocks. */
         public Builder block(@Nullable Duration block) {
-            this.block = block;
-            return this;
+            return set(Attribute.BLOCK, block);
         }
 
         public Builder blockFactor(double blockFactor) {
-            this.blockFactor = blockFactor;
-            return this;
+            return set(Attribute.BLOCK_FACTOR, blockFactor);
         }
 
         public Builder blockMax(Duration blockMax) {
-            this.blockMax = blockMax;
-            return this;
+            return set(Attribute.BLOCK_MAX, blockMax);
         }
 
         public Builder blocksByCharge(boolean blocksByCharge) {
@@ -520,25 +490,21 @@ public final class Limit {
         }
 
         public Builder minConcurrent(int minConcurrent) {
-            this.minConcurrent = minConcurrent;
-            return this;
+            return set(Attribute.MIN_CONCURRENT, minConcurrent);
         }
 
         public Builder lateAfter(Duration lateAfter) {
-            this.lateAfter = lateAfter;
-            return this;
+            return set(Attribute.LATE_AFTER, lateAfter);
         }
 
         /** An empty list for none. */
         public Builder priorities(List<String> priorities) {
-            this.priorities = List.copyOf(priorities);
-            return this;
+            return set(Attribute.PRIORITIES, priorities.isEmpty() ? null : List.copyOf(priorities));
         }
 
         /** An empty map for none. */
         public Builder shares(Map<String, Double> shares) {
-            this.shares = Map.copyOf(shares);
-            return this;
+            return set(Attribute.SHARES, shares.isEmpty() ? null : Map.copyOf(shares));
         }
 
         public Builder maxWaiting(int maxWaiting) {
@@ -556,27 +522,6 @@ public final class Limit {
             Limit limit = new Limit(this);
             LimitRanges.check(limit);
             return limit;
-        }
-
-        private @Nullable Object value(Attribute attribute) {
-            return switch (attribute) {
-                case RATE -> rate;
-                case BURST -> burst;
-                case WARMUP -> warmup;
-                case COLD_FACTOR -> coldFactor;
-                case MAX_CONCURRENT -> maxConcurrent;
-                case LEASE -> lease;
-                case ZONE -> zone;
-                case STARTS_ON -> startsOn;
-                case SLOTS -> slots;
-                case BLOCK -> block;
-                case BLOCK_FACTOR -> blockFactor;
-                case BLOCK_MAX -> blockMax;
-                case MIN_CONCURRENT -> minConcurrent;
-                case LATE_AFTER -> lateAfter;
-                case PRIORITIES -> priorities.isEmpty() ? null : priorities;
-                case SHARES -> shares.isEmpty() ? null : shares;
-            };
         }
     }
 }

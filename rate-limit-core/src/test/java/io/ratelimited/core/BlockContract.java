@@ -89,7 +89,7 @@ public abstract class BlockContract {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "DEFAULT"})
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
     void aRefusalBlocksItsKeyUntilTheBlockEndsAndNoOther(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertBlocked(offend(limiter, "a"), BLOCK);
