@@ -175,17 +175,6 @@ class GuideTest {
         }
     }
 
-    /** RedisWiringTest of the starter runs what the page of the cluster shows in YAML. */
-    @Test
-    void theJavaOfTheClusterPageCompiles() throws Exception {
-        List<String> java = SNIPPET.matcher(Files.readString(ROOT.resolve("docs/cluster.md")))
-                .results()
-                .filter(snippet -> snippet.group(1).equals("java"))
-                .map(snippet -> snippet.group(2))
-                .toList();
-        assertThat(SnippetCompiler.compile(java, directory)).isNotEmpty();
-    }
-
     @Test
     void everyLinkOfAPageLeadsSomewhere() throws IOException {
         List<String> broken = new ArrayList<>();
