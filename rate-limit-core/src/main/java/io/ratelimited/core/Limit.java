@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
@@ -505,6 +506,13 @@ public final class Limit {
         /** An empty map for none. */
         public Builder shares(Map<String, Double> shares) {
             return set(Attribute.SHARES, shares.isEmpty() ? null : Map.copyOf(shares));
+        }
+
+        /** Takes every parameter of blocks away. */
+        public Builder withoutBlocks() {
+            set.keySet().removeAll(Set.of(Attribute.BLOCK, Attribute.BLOCK_FACTOR, Attribute.BLOCK_MAX));
+            this.blocksByCharge = false;
+            return this;
         }
 
         public Builder maxWaiting(int maxWaiting) {
