@@ -70,6 +70,21 @@ class RateLimitsEndpointJmxTest {
     }
 
     @Test
+    void aBlockedKeyIsShownAndForgiven() {
+        run(runner.withPropertyValues("rate-limit.limits.search.block=1m"), (bean, limits) -> {
+            limits.tryAcquire("search", "ann", 100);
+            limits.tryAcquire("search", "ann");
+            assertThat(bean.invoke("limit", Map.of("name", "search"))).containsEntry("blocked", 1);
+            assertThat(bean.invoke("limit", Map.of("name", "search", "key", "ann")))
+                    .containsEntry("blocked", true);
+
+            bean.invoke("forget", Map.of("name", "search", "key", "ann"));
+
+            assertThat(limits.tryAcquire("search", "ann")).isTrue();
+        });
+    }
+
+    @Test
     void aLimitIsChanged() {
         run((bean, limits) -> {
             limits.tryAcquire("search", null, 60);

@@ -50,10 +50,10 @@ import reactor.test.StepVerifier;
 class GraphQlRefusalsTest {
 
     private static final String SCHEMA = """
-            type Query { book(id: ID): String, batch: [Book], answered: String, weighed(n: Int): String }
-            type Book { id: ID, pages: Int }
-            type Subscription { ticks: Int }
-            """;
+        type Query { book(id: ID): String, batch: [Book], answered: String, weighed(n: Int): String }
+        type Book { id: ID, pages: Int }
+        type Subscription { ticks: Int }
+        """;
 
     private final ApplicationContextRunner application = new ApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(
@@ -132,6 +132,32 @@ class GraphQlRefusalsTest {
                                 .containsEntry(
                                         "message", "Rate limit 'away' cannot be decided at present; retry later.")
                                 .containsEntry("extensions", Map.of("limit", "away", "classification", "UNAVAILABLE"))))
+                .verifyComplete());
+    }
+
+    @Test
+    void aBlockedCallerIsToldThatItIs() {
+        RateLimitExceededException blocked = new RateLimitExceededException(
+                new Decision("door", false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.MEMORY)
+                        .blockedFor(Duration.ofMinutes(2)));
+        application.run(context -> StepVerifier.create(
+                        context.getBean(GraphQlRefusals.class).resolveException(blocked))
+                .assertNext(errors -> assertThat(errors)
+                        .singleElement()
+                        .satisfies(error -> assertThat(error.toSpecification())
+                                .containsEntry(
+                                        "message", "Rate limit 'door' has blocked this caller; retry after 120 s.")
+                                .containsEntry(
+                                        "extensions",
+                                        Map.of(
+                                                "limit",
+                                                "door",
+                                                "retryAfter",
+                                                120L,
+                                                "blocked",
+                                                true,
+                                                "classification",
+                                                "RATE_LIMITED"))))
                 .verifyComplete());
     }
 

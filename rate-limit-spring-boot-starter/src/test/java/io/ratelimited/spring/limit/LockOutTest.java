@@ -1,0 +1,288 @@
+package io.ratelimited.spring.limit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+/** Blocks as applications configure them. */
+class LockOutTest {
+
+    private static final Duration SECOND = Duration.ofSeconds(1);
+    private static final Duration MINUTE = Duration.ofMinutes(1);
+
+    private final ManualTicker ticker = new ManualTicker();
+    private final ApplicationContextRunner runner = Contexts.runner(ticker);
+
+    static class Door {
+
+        @RateLimited(
+                name = "door",
+                rate = "2/s",
+                key = "#who",
+                block = "${first:10s}",
+                blockFactor = 3,
+                blockMax = "50s")
+        public void knock(String who) {}
+
+        @RateLimited(name = "wrong", rate = "2/s", key = "#who", block = "10s", charge = "#error == null ? 0 : 1")
+        public void open(String who, boolean right) {
+            if (!right) {
+                throw new IllegalArgumentException("wrong");
+            }
+        }
+    }
+
+    /** The time for which a call is refused; zero if it goes. */
+    private static Duration refused(Runnable call) {
+        try {
+            call.run();
+            return Duration.ZERO;
+        } catch (RateLimitExceededException ex) {
+            assertThat(ex.decision().blocked()).isTrue();
+            return ex.decision().retryAfter();
+        }
+    }
+
+    @Test
+    void aRefusedCallBeginsABlockAndEachOffenceAfterABlockALongerOne() {
+        runner.withBean(Door.class).run(context -> {
+            Door door = context.getBean(Door.class);
+            for (long seconds : new long[] {10, 30, 50, 50}) {
+                door.knock("ann");
+                door.knock("ann");
+                assertThat(refused(() -> door.knock("ann"))).isEqualTo(Duration.ofSeconds(seconds));
+                ticker.advance(SECOND);
+                assertThat(refused(() -> door.knock("ann")))
+                        .as("a call while it is blocked does not prolong the block")
+                        .isEqualTo(Duration.ofSeconds(seconds - 1));
+                door.knock("bob");
+                ticker.advance(Duration.ofSeconds(seconds - 1));
+            }
+            ticker.advance(Duration.ofSeconds(50));
+            door.knock("ann");
+            door.knock("ann");
+            assertThat(refused(() -> door.knock("ann")))
+                    .as("a quiet time forgives")
+                    .isEqualTo(Duration.ofSeconds(10));
+        });
+    }
+
+    @Test
+    void propertiesWinOverTheAnnotation() {
+        runner.withBean(Door.class)
+                .withPropertyValues(
+                        "first=7s", "rate-limit.limits.door.block-factor=1", "rate-limit.limits.door.block-max=9s")
+                .run(context -> assertThat(
+                                context.getBean(RateLimits.class).get("door").limit())
+                        .hasToString("door: token-bucket, rate 2/s, burst 2, block 7s to 9s")
+                        .satisfies(limit -> assertThat(limit.blockFactor()).isEqualTo(1)));
+        runner.withBean(Door.class)
+                .withPropertyValues("rate-limit.limits.door.block=0s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("door").limit().block()).isNull();
+                    assertThat(limits.tryAcquire("door", "ann", 2)).isTrue();
+                    assertThat(limits.tryAcquire("door", "ann")).isFalse();
+                    assertThat(limits.peek("door", "ann").blocked()).isFalse();
+                });
+    }
+
+    @Test
+    void defaultsMeanLimitsWhoseCallsHaveKeys() {
+        runner.withPropertyValues(
+                        "rate-limit.defaults.block-max=1h",
+                        "rate-limit.limits.without.rate=1/s",
+                        "rate-limit.limits.blocks.rate=1/s",
+                        "rate-limit.limits.blocks.block=5m")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("without").limit().block()).isNull();
+                    assertThat(limits.get("blocks").limit().blockMax()).isEqualTo(Duration.ofHours(1));
+                });
+        runner.withPropertyValues("rate-limit.defaults.block=1m", "rate-limit.limits.all.rate=1/s")
+                .withBean(Unkeyed.class)
+                .run(context -> {
+                    Unkeyed service = context.getBean(Unkeyed.class);
+                    service.call();
+                    assertThatExceptionOfType(RateLimitExceededException.class)
+                            .isThrownBy(service::call)
+                            .satisfies(ex -> assertThat(ex.decision().blocked()).isFalse());
+                });
+    }
+
+    static class Unkeyed {
+
+        @RateLimited("all")
+        public void call() {}
+    }
+
+    @Test
+    void withAChargeOnlyWhatIsChargedIsAnOffence() {
+        runner.withBean(Door.class).run(context -> {
+            Door door = context.getBean(Door.class);
+            RateLimits limits = context.getBean(RateLimits.class);
+            for (int i = 0; i < 20; i++) {
+                door.open("ann", true);
+            }
+            try (ReservedPermits other = limits.reserve("wrong", "ann", 2)) {
+                assertThat(limits.tryAcquire("wrong", "ann")).isFalse();
+                assertThat(limits.peek("wrong", "ann").blocked())
+                        .as("a refused call is none")
+                        .isFalse();
+                other.settle(0);
+            }
+
+            wrong(door);
+            assertThat(limits.peek("wrong", "ann").blocked()).isFalse();
+            wrong(door);
+            assertThat(refused(() -> door.open("ann", true))).isEqualTo(Duration.ofSeconds(10));
+            ticker.advance(Duration.ofSeconds(9));
+            assertThat(refused(() -> door.open("ann", false))).isEqualTo(SECOND);
+            ticker.advance(SECOND);
+            door.open("ann", true);
+            door.open("ann", true);
+            door.open("ann", true);
+            wrong(door);
+            wrong(door);
+            assertThat(refused(() -> door.open("ann", true))).isEqualTo(Duration.ofSeconds(20));
+            door.open("bob", true);
+        });
+    }
+
+    private static void wrong(Door door) {
+        assertThatExceptionOfType(IllegalArgumentException.class).isThrownBy(() -> door.open("ann", false));
+    }
+
+    /** Code settles for itself what the property names. */
+    @Test
+    void aChargeInThePropertiesOfALimitOfCodeSaysTheSame() {
+        runner.withPropertyValues(
+                        "rate-limit.limits.pins.rate=1/s",
+                        "rate-limit.limits.pins.block=1m",
+                        "rate-limit.limits.pins.charge=#wrong")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    ReservedPermits first = limits.reserve("pins", "ann", 1);
+                    assertThat(limits.tryAcquire("pins", "ann")).isFalse();
+                    assertThat(limits.peek("pins", "ann").blocked()).isFalse();
+                    first.settle(1);
+                    assertThat(limits.peek("pins", "ann").blocked()).isTrue();
+                });
+    }
+
+    @Test
+    void theQuotaOfACallerSaysThatItIsBlocked() {
+        runner.withBean(Door.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            limits.tryAcquire("door", "ann", 2);
+            limits.tryAcquire("door", "ann");
+
+            assertThat(limits.quota("ann"))
+                    .filteredOn(Decision::blocked)
+                    .singleElement()
+                    .satisfies(door -> {
+                        assertThat(door.limit()).isEqualTo("door");
+                        assertThat(door.remaining()).isZero();
+                        assertThat(door.retryAfter()).isEqualTo(Duration.ofSeconds(10));
+                        assertThat(door.reset()).isEqualTo(Duration.ofSeconds(10));
+                    });
+            assertThat(limits.quota("bob")).noneMatch(Decision::blocked);
+
+            limits.reset("door", "ann");
+            assertThat(limits.tryAcquire("door", "ann")).isTrue();
+        });
+    }
+
+    @Test
+    void underShadowABlockRefusesNobody() {
+        runner.withBean(Door.class)
+                .withPropertyValues("rate-limit.limits.door.policy=shadow")
+                .run(context -> {
+                    Door door = context.getBean(Door.class);
+                    for (int i = 0; i < 10; i++) {
+                        door.knock("ann");
+                    }
+                    assertThat(context.getBean(RateLimits.class)
+                                    .peek("door", "ann")
+                                    .blocked())
+                            .isTrue();
+                });
+    }
+
+    /** The budget of a tier, and that of one caller, has the blocks of the limit unless it sets its own. */
+    @Test
+    void tiersAndOwnBudgetsBlockAsTheirLimit() {
+        runner.withPropertyValues(
+                        "rate-limit.limits.search.rate=1/s",
+                        "rate-limit.limits.search.block=1m",
+                        "rate-limit.limits.search.tiers.gold.rate=2/s",
+                        "rate-limit.limits.search.tiers.free.rate=1/s",
+                        "rate-limit.limits.search.tiers.free.block=1h",
+                        "rate-limit.limits.search.tiers.staff.rate=1/s",
+                        "rate-limit.limits.search.tiers.staff.block=0s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("search").tiers())
+                            .hasEntrySatisfying(
+                                    "gold",
+                                    tier -> assertThat(tier.limit().block()).isEqualTo(MINUTE))
+                            .hasEntrySatisfying(
+                                    "free",
+                                    tier -> assertThat(tier.limit().block()).isEqualTo(Duration.ofHours(1)))
+                            .hasEntrySatisfying(
+                                    "staff",
+                                    tier -> assertThat(tier.limit().block()).isNull());
+
+                    limits.assign("search", "ann", LimitProperties.of(Map.of("rate", "5/s")), null);
+                    assertThat(limits.tryAcquire("search", "ann", 5)).isTrue();
+                    assertThat(limits.tryAcquire("search", "ann")).isFalse();
+                    assertThat(limits.peek("search", "ann").retryAfter()).isEqualTo(MINUTE);
+                });
+    }
+
+    @Test
+    void blocksChangeAtRunTime() {
+        runner.withBean(Door.class)
+                .withBean(Unkeyed.class)
+                .withPropertyValues("rate-limit.limits.all.rate=1/s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    limits.update("door", LimitProperties.of(Map.of("block", MINUTE, "blockMax", Duration.ofHours(2))));
+                    limits.tryAcquire("door", "ann", 2);
+                    limits.tryAcquire("door", "ann");
+                    assertThat(limits.peek("door", "ann").retryAfter()).isEqualTo(MINUTE);
+
+                    limits.update("door", LimitProperties.of(Map.of("block", Duration.ZERO)));
+                    assertThat(limits.get("door").limit().block()).isNull();
+                    ticker.advance(SECOND);
+                    assertThat(limits.tryAcquire("door", "ann")).isTrue();
+                    limits.revert("door");
+                    assertThat(limits.get("door").limit().block()).isEqualTo(Duration.ofSeconds(10));
+
+                    assertThatExceptionOfType(InvalidRateLimitException.class)
+                            .isThrownBy(() ->
+                                    limits.update("door", LimitProperties.of(Map.of("block", Duration.ofHours(2)))))
+                            .withMessageContaining("blockMax must be from block, 2h, to 365d: PT50S");
+                    assertThatExceptionOfType(InvalidRateLimitException.class)
+                            .isThrownBy(() -> limits.update("all", LimitProperties.of(Map.of("block", MINUTE))))
+                            .withMessageContaining(
+                                    "block has no meaning for calls without a key, as those of @RateLimited on")
+                            .withMessageContaining("$Unkeyed.call(): 1m");
+                    limits.update("wrong", LimitProperties.of(Map.of("block", MINUTE)));
+                    assertThat(limits.get("wrong").limit().blocksByCharge()).isTrue();
+                });
+    }
+}
