@@ -296,7 +296,7 @@ final class Judge {
         return worst;
     }
 
-    /** A node that has not counted the others yet takes itself for one of four. */
+    /** A node that has not counted the others yet assumes that there are four. */
     private double share() {
         return plan.expected() > 0 ? 1.0 / plan.expected() : plan.end() < COUNTED ? 0.25 : 1;
     }

@@ -23,7 +23,7 @@ class LimitLogTest {
                         "rate-limit.limits.search.rate=100/s",
                         "rate-limit.limits.search.burst=200",
                         "rate-limit.limits.search.policy=wait",
-                        "rate-limit.limits.search.max-wait=500ms",
+                        "rate-limit.limits.search.max-wait=5000ms",
                         "rate-limit.limits.search.key=clientIp",
                         "rate-limit.limits.search.tier=#plan",
                         "rate-limit.limits.search.tiers.gold.rate=1000/s")
@@ -36,7 +36,7 @@ class LimitLogTest {
                             .singleElement()
                             .asString()
                             .contains("INFO")
-                            .endsWith("Rate limit search: token-bucket, rate 100/s, burst 200, policy wait up to 500ms,"
+                            .endsWith("Rate limit search: token-bucket, rate 100/s, burst 200, policy wait up to 5s,"
                                     + " key clientIp, tiers [gold] (rate-limit.limits.search)");
                 });
     }

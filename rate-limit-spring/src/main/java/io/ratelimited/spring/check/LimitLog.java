@@ -8,6 +8,7 @@ import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -96,7 +97,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
         StringBuilder text =
                 new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
-            text.append(" up to ").append(limit.maxWaitNanos() / 1_000_000).append("ms");
+            text.append(" up to ").append(PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
         }
         if (limit.properties().key() != null) {
             text.append(", key ").append(limit.properties().key());
