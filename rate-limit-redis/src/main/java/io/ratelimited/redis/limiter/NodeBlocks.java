@@ -80,6 +80,7 @@ final class NodeBlocks {
     /** Has Redis begin a block if a call like this one would be refused now, or as soon as it decides. */
     void deliverOffence(ScriptParameters current, String text, String name, PermitRequest call) {
         deliver(
+                DeliveryKind.OFFENCE,
                 current,
                 text,
                 name,
@@ -92,7 +93,7 @@ final class NodeBlocks {
         BlockedKey begun = known.offend(text);
         if (begun != null) {
             tell(begun);
-            deliver(current, text, name, () -> owed(current, text));
+            deliver(DeliveryKind.BLOCK, current, text, name, () -> owed(current, text));
         }
         return of(text);
     }
@@ -106,10 +107,14 @@ final class NodeBlocks {
     }
 
     private void deliver(
-            ScriptParameters current, String text, String name, Supplier<@Nullable ScriptArguments> arguments) {
+            DeliveryKind kind,
+            ScriptParameters current,
+            String text,
+            String name,
+            Supplier<@Nullable ScriptArguments> arguments) {
         context.connection()
                 .deliver(
-                        DeliveryKind.BLOCK,
+                        kind,
                         List.of(current.fullName(name), ScriptBlocks.fullName(name)),
                         arguments,
                         reply -> learn(text, ScriptBlocks.read(reply).get(0)));
