@@ -78,7 +78,7 @@ final class BlockJudge {
 
     private void after(Call seen, Call other) {
         long end = seen.decidedAt + seen.blockLeft;
-        if (other.sentAt < seen.decidedAt || other.decidedAt == Call.NEVER || losesBlocks()) {
+        if (other.sentAt <= seen.decidedAt || other.decidedAt == Call.NEVER || losesBlocks()) {
             return;
         }
         boolean byRedis = other.source == Source.REDIS || other.source == Source.DENY_CACHE;
