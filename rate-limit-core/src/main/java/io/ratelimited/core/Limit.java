@@ -434,6 +434,15 @@ public final class Limit {
             return this;
         }
 
+        /** Takes every parameter of blocks away. */
+        public Builder withoutBlocks() {
+            this.block = null;
+            this.blockFactor = null;
+            this.blockMax = null;
+            this.blocksByCharge = false;
+            return this;
+        }
+
         public Builder maxWaiting(int maxWaiting) {
             this.maxWaiting = maxWaiting;
             return this;

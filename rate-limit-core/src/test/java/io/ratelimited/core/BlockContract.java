@@ -30,9 +30,6 @@ public abstract class BlockContract {
     /** A limiter on {@link #ticker} and nothing else of time. */
     protected abstract RateLimiter limiter(Limit limit);
 
-    /** Commands that nobody waits for have been carried out, and observers have been told. */
-    protected void settleDown() {}
-
     /** How many random timelines the twin is compared on. */
     protected int timelines() {
         return 30;
@@ -189,6 +186,24 @@ public abstract class BlockContract {
     }
 
     @Test
+    void whileALimitIsClosedOrUnlimitedNobodyIsBlockedAndAfterwardsBlocksGoOn() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        for (String rate : new String[] {"unlimited", "0/s"}) {
+            limiter.update(Limit.of(limit().name(), Algorithm.TOKEN_BUCKET)
+                    .rate(rate)
+                    .block(BLOCK)
+                    .build());
+            Decision decision = limiter.reserve("a", 1, 0).decision();
+            assertThat(decision.blocked()).isFalse();
+            assertThat(decision.never()).isEqualTo(!decision.admitted());
+            assertThat(limiter.blockedKeys()).isEmpty();
+        }
+        limiter.update(limit());
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
     void aCallOfNothingGoesDuringABlock() {
         RateLimiter limiter = limiter(limit());
         offend(limiter, "a");
@@ -252,7 +267,6 @@ public abstract class BlockContract {
         offend(limiter, "a");
         ticker.advance(Duration.ofSeconds(4));
         offend(limiter, "b");
-        settleDown();
         assertThat(limiter.blockedKeys())
                 .containsExactlyInAnyOrder(
                         new BlockedKey("a", Duration.ofSeconds(6), 1), new BlockedKey("b", BLOCK, 1));
@@ -273,11 +287,11 @@ public abstract class BlockContract {
         offend(limiter, "a");
         limiter.reserve("a", 1, 0);
         limiter.tryAcquire("a", 1);
-        settleDown();
+        Threads.until(() -> !begun.isEmpty());
         assertThat(begun).containsExactly(new BlockedKey("a", BLOCK, 1));
         ticker.advance(BLOCK.plusSeconds(1));
         offend(limiter, "a");
-        settleDown();
+        Threads.until(() -> begun.size() > 1);
         assertThat(begun)
                 .endsWith(new BlockedKey("a", BLOCK.multipliedBy(2), 2))
                 .hasSize(2);
@@ -288,7 +302,6 @@ public abstract class BlockContract {
         RateLimiter limiter = limiter(byCharge());
         Decision refused = offend(limiter, "a");
         assertThat(refused.blocked()).isFalse();
-        settleDown();
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
         ticker.advance(Duration.ofSeconds(1));
         assertThat(limiter.tryAcquire("a", 3)).isTrue();
@@ -315,7 +328,6 @@ public abstract class BlockContract {
         attempt.settle(cost);
         attempt.settle(cost);
         attempt.release();
-        settleDown();
     }
 
     @Test
@@ -329,7 +341,6 @@ public abstract class BlockContract {
         Reservation given = limiter.reserve("a", 1, 0);
         given.cancel();
         given.settle(1);
-        settleDown();
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
         assertThat(limiter.tryAcquire("a", 1)).isTrue();
     }
@@ -341,14 +352,11 @@ public abstract class BlockContract {
         Reservation second = limiter.reserve("a", 1, 0);
         Reservation third = limiter.reserve("a", 1, 0);
         first.settle(1);
-        settleDown();
         ticker.advance(Duration.ofSeconds(4));
         second.settle(5);
-        settleDown();
         assertBlocked(limiter.peek("a", 1, 0), Duration.ofSeconds(6));
         ticker.advance(Duration.ofSeconds(6));
         third.settle(0);
-        settleDown();
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
     }
 
@@ -369,7 +377,6 @@ public abstract class BlockContract {
         assertBlocked(refused, BLOCK);
         assertThat(refused.limit()).isEqualTo(small.limit().name());
         assertBlocked(all(other, one).decision(), BLOCK);
-        settleDown();
         assertThat(large.peek("a", 1, 0).remaining()).isEqualTo(45);
         assertThat(large.peek("a", 1, 0).blocked()).isFalse();
         assertThat(large.tryAcquire("a", 45)).isTrue();
@@ -385,7 +392,6 @@ public abstract class BlockContract {
         assertThat(other.tryAcquire("b", 5)).isTrue();
         assertThat(all(Claim.of(one, "a", 1, 0), Claim.of(other, "b", 1, 0)).isRefused())
                 .isTrue();
-        settleDown();
         assertBlocked(one.peek("a", 1, 0), BLOCK);
         assertBlocked(other.peek("b", 1, 0), BLOCK);
     }
@@ -399,7 +405,6 @@ public abstract class BlockContract {
             AllOf.member(both, 0).settle(1);
             AllOf.member(both, 1).settle(1);
             both.release();
-            settleDown();
         }
         assertBlocked(passwords.peek("a", 1, 0), BLOCK);
         assertThat(addresses.peek("x", 1, 0).blocked()).isFalse();
@@ -496,7 +501,6 @@ public abstract class BlockContract {
                 long cost = random.nextInt(3);
                 shadow.settle(cost);
                 call.settle(cost);
-                settleDown();
                 if (cost > 0 && !budget.peek(key, 1, 0).admitted()) {
                     twin.offend(now);
                 }

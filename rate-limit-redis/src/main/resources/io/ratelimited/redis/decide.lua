@@ -1,15 +1,18 @@
 -- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
---        decides, each by itself
+--        decides, each by itself. Then one for each limit with blocks
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | charge | renew, a space, and the letter of each limit's family, as in Script.java
---        then the arguments of each limit, as its family says
+--        2  take | peek | cancel | charge | renew | offend | impose, a space, and the letter of each limit's family, as in
+--           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
+--        then the arguments of each limit, as its family says; then those of each limit with blocks, as block.lua says
 --        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
 --        number of calls, permits, a, b, longest wait; then a tail: the mark to cancel, or the name of a call in flight. No
---        calls among those to take give permits back
+--        calls among those to take give permits back. A tail of - says that a call is no offence. To offend is to begin a block
+--        if such a call would be refused; to impose is to have one of level "permits" for at least a microseconds
 -- reply  to take and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
---        of a group that are missing in it are refused like the last one
+--        of a group that are missing in it are refused like the last one. If a limit has blocks, a list with what block.lua
+--        reports, behind the others; a refusal by a block alone has the outcome -1
 --
 -- Times are in microseconds. An outcome is the wait, or minus the retry-after.
 
@@ -65,8 +68,10 @@ function report(reply, outcome, remaining, reset, mark)
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = outcome, remaining, reset, mark or 0
 end
 
-local letters
-op, letters = match(ARGV[2], '^(%l+) (%l+)$')
+local letters, marks
+op, letters, marks = match(ARGV[2], '^(%l+) (%l+) ?([-bc]*)$')
+local lockout = marks ~= '' and block()
+local blocks = {}
 local families, states = {}, {}
 for i = 1, #letters do
   -- Making the functions of a family costs more than a call of one of them, and most calls need one family.
@@ -80,6 +85,14 @@ local function open()
   local before, p = now, 3
   for i = 1, #letters do
     states[i], p = families[i].open(KEYS[i], p)
+  end
+  local key = #letters
+  for i = 1, #marks do
+    local mark = sub(marks, i, i)
+    if mark ~= '-' then
+      key = key + 1
+      blocks[i], p = lockout.open(KEYS[key], p, mark), p + 1
+    end
   end
   return now == before and p or open()
 end
@@ -101,12 +114,22 @@ for at = open(), #ARGV, #letters do
   elseif op == 'renew' then
     family.renew(s, first.permits, first.a, first.tail)
     s.changed = true
+  elseif op == 'offend' then
+    local outcome = family.decide(s, first.permits, first.a, first.b, first.longest)
+    if outcome < 0 and outcome ~= NEVER then lockout.offend(blocks[1]) end
+  elseif op == 'impose' then
+    lockout.impose(blocks[1], first.a, first.permits)
   end
   if op == 'take' or op == 'peek' then
     for call = 1, calls do
       local outcomes, refused = {}, false
       for i, asked in ipairs(group) do
         outcomes[i] = families[i].decide(states[i], asked.permits, asked.a, asked.b, asked.longest)
+        local held = blocks[i]
+        if held and outcomes[i] ~= NEVER then
+          if outcomes[i] < 0 and op == 'take' and held.mark == 'b' and asked.tail ~= '-' then lockout.offend(held) end
+          if outcomes[i] >= 0 and lockout.left(held) > 0 then outcomes[i] = -1 end
+        end
         refused = refused or outcomes[i] < 0
       end
       for i, asked in ipairs(group) do
@@ -126,5 +149,17 @@ if op ~= 'peek' then
   for i, s in ipairs(states) do
     if s.changed then families[i].save(s) end
   end
+  for _, held in pairs(blocks) do
+    if held.changed then lockout.save(held) end
+  end
+end
+if lockout then
+  local held = {}
+  for i = 1, #letters do
+    local own = blocks[i]
+    if own then held[#held + 1], held[#held + 2], held[#held + 3] = lockout.left(own), own.level, own.begun end
+  end
+  replies[#replies + 1] = held
+  return replies
 end
 return #replies > 1 and replies or replies[1]

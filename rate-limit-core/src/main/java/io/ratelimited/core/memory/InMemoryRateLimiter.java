@@ -7,12 +7,11 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.block.BlockObservers;
 import io.ratelimited.core.memory.block.BlockingLimiter;
 import io.ratelimited.core.memory.block.KeyBlocks;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.several.MemoryLimiter;
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.stream.Stream;
@@ -30,7 +29,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     private final Ticker ticker;
     private final LongSupplier maximumKeys;
-    private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
+    private final BlockObservers observers = new BlockObservers();
     private volatile MemoryLimiter limiter;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
@@ -65,18 +64,8 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     private MemoryLimiter withBlocks(MemoryLimiter without, Limit limit) {
         return limit.block() != null && without instanceof CellRateLimiter cells
                 ? new BlockingLimiter(
-                        cells, cells.waitingRoom(), new KeyBlocks(limit, ticker, maximumKeys), this::tellObservers)
+                        cells, cells.waitingRoom(), new KeyBlocks(limit, ticker, maximumKeys), observers::tell)
                 : without;
-    }
-
-    private void tellObservers(BlockedKey begun) {
-        for (Consumer<BlockedKey> observer : observers) {
-            try {
-                observer.accept(begun);
-            } catch (RuntimeException ex) {
-                // The call was decided, whatever an observer makes of it.
-            }
-        }
     }
 
     @Override

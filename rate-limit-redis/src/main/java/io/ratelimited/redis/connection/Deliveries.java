@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
@@ -62,17 +63,22 @@ final class Deliveries {
      * A command to deliver.
      *
      * @param arguments made when the command is sent; null when there is nothing to send any more
-     * @param delivered runs when Redis has replied
+     * @param keys one or more, all of one server
+     * @param delivered is given the reply of Redis
      */
     record Delivery(
             DeliveryKind kind,
-            String key,
+            List<String> keys,
             Supplier<@Nullable ScriptArguments> arguments,
-            Runnable delivered,
+            Consumer<List<Object>> delivered,
             int tries) {
 
+        private String key() {
+            return keys.get(0);
+        }
+
         private Delivery again() {
-            return new Delivery(kind, key, arguments, delivered, tries + 1);
+            return new Delivery(kind, keys, arguments, delivered, tries + 1);
         }
     }
 
@@ -87,7 +93,7 @@ final class Deliveries {
     }
 
     private void deliver(Delivery delivery, @Nullable Server recovering) {
-        Server server = server(delivery.key, recovering);
+        Server server = server(delivery.key(), recovering);
         if (server == null || !begin()) {
             keep(delivery);
         } else {
@@ -147,7 +153,8 @@ final class Deliveries {
         Charge charge = charges.remove(key);
         if (charge != null) {
             deliver(
-                    new Delivery(DeliveryKind.CHARGE, key, () -> charge.arguments(sender.time()), () -> {}, 0),
+                    new Delivery(
+                            DeliveryKind.CHARGE, List.of(key), () -> charge.arguments(sender.time()), reply -> {}, 0),
                     recovering);
         }
     }
@@ -177,7 +184,7 @@ final class Deliveries {
                     return sendable;
                 }
                 Delivery next = all.next();
-                if (server(next.key, recovering) != null) {
+                if (server(next.key(), recovering) != null) {
                     all.remove();
                     size--;
                     sendable.add(next);
@@ -239,7 +246,7 @@ final class Deliveries {
             end();
             return;
         }
-        String[] on = {delivery.key};
+        String[] on = delivery.keys.toArray(String[]::new);
         sender.send(server, on, (link, asking) -> link.eval(Script.DECIDE, on, args, asking))
                 .whenComplete((reply, failure) -> {
                     end();
@@ -249,7 +256,7 @@ final class Deliveries {
                         }
                         return;
                     }
-                    delivery.delivered.run();
+                    delivery.delivered.accept(reply);
                     if (hasRoomForMore()) {
                         deliverKept();
                     }

@@ -9,6 +9,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +42,10 @@ public final class GuardedConnection implements AutoCloseable {
         GIVE_BACK(false),
         /** Permits that were used without being reserved in Redis. Otherwise they are given away again. */
         CHARGE(false),
+        /** A node has blocked a key by itself. Otherwise the block ends there and nowhere begins. */
+        BLOCK(true),
+        /** A call has offended. Otherwise its key is blocked by the next offence. */
+        OFFENCE(false),
         /** A call in flight still runs. Its node says so again within seconds. */
         REGISTRATION(true);
 
@@ -236,8 +241,21 @@ public final class GuardedConnection implements AutoCloseable {
      */
     public void deliver(
             DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments, Runnable delivered) {
+        deliver(kind, List.of(key), arguments, reply -> delivered.run());
+    }
+
+    /**
+     * Runs it in the same way on several keys of one server.
+     *
+     * @param delivered is given the reply on the thread of the connection: it must not block
+     */
+    public void deliver(
+            DeliveryKind kind,
+            List<String> on,
+            Supplier<@Nullable ScriptArguments> arguments,
+            Consumer<List<Object>> delivered) {
         if (!sender.isClosed()) {
-            deliveries.deliver(new Delivery(kind, key, arguments, delivered, 0));
+            deliveries.deliver(new Delivery(kind, on, arguments, delivered, 0));
         }
     }
 

@@ -26,6 +26,7 @@ public record Script(String text, String digest) {
                     "r", "sliding_window",
                     "q", "sliding_log",
                     "c", "concurrency")
+            + read("block")
             + read("decide"));
 
     public static final Script HEARTBEAT = new Script(read("time") + read("heartbeat"));

@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.redis.script.PermitCost;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -15,7 +16,9 @@ import org.jspecify.annotations.Nullable;
  *
  * @param parameters under which it was refused
  * @param until the time at which it is to be forgotten
- * @param due the time at which the refused call would go
+ * @param due the time at which the budget would admit the refused call
+ * @param block of its key; null if it was not blocked
+ * @param blockedUntil the end of that
  * @param fullAt the time at which the budget is full
  * @param askedWith the requests of the same script to all limits of the call: limits without a remembered refusal admitted
  *     it
@@ -28,6 +31,8 @@ record Denial(
         long due,
         long remaining,
         long fullAt,
+        ScriptBlocks.@Nullable State block,
+        long blockedUntil,
         List<?> askedWith) {
 
     private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
@@ -37,15 +42,18 @@ record Denial(
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
     static Denial of(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
-        long retry = Math.max(hold, ~reply.outcome());
+        long retry = Math.max(hold, reply.retryNanos());
+        ScriptBlocks.State block = reply.block();
         return new Denial(
                 reply.parameters(),
                 call.permits(),
                 call.maxWaitMicros(),
                 sentAt + Math.min(LONGEST, retry),
-                sentAt + retry,
+                sentAt + Math.max(hold, ~reply.outcome()),
                 reply.remaining(),
                 sentAt + reply.reset(),
+                block,
+                sentAt + (block == null ? 0 : block.leftNanos()),
                 askedWith);
     }
 
@@ -72,6 +80,10 @@ record Denial(
                 dueThen += (cost.micros() - denied.micros()) * 1000;
             }
         }
-        return new ScriptReply(~(dueThen - now), remaining, Math.max(0, fullAt - now), "", current, Source.DENY_CACHE);
+        ScriptReply refusal = new ScriptReply(
+                ~Math.max(1, dueThen - now), remaining, Math.max(0, fullAt - now), "", current, Source.DENY_CACHE);
+        return block == null || blockedUntil - now <= 0
+                ? refusal
+                : refusal.withBlock(block.after(block.leftNanos() - (blockedUntil - now)));
     }
 }

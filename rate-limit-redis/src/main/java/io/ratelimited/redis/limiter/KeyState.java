@@ -199,7 +199,7 @@ final class KeyState {
             }
             ScriptReply reply = call.join();
             return reply.admitted()
-                    || (call.permits() == other.permits() && (!reply.hasRetry() || now - sentAt < ~reply.outcome()));
+                    || (call.permits() == other.permits() && (!reply.hasRetry() || now - sentAt < reply.retryNanos()));
         }
 
         /** The answer at a later time. */
@@ -211,7 +211,8 @@ final class KeyState {
                     Math.max(0, reply.reset() - elapsed),
                     reply.mark(),
                     reply.parameters(),
-                    Source.DENY_CACHE);
+                    Source.DENY_CACHE,
+                    reply.block() == null ? null : reply.block().after(elapsed));
         }
     }
 

@@ -9,7 +9,9 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
@@ -22,6 +24,7 @@ final class LocalFallback {
     private final LimiterContext context;
     private final long maximumKeys;
     private final WaitingRoom waitingRoom;
+    private final NodeBlocks blocks;
     /**
      * Budgets by the address of the server that has the keys, since each has its own outages; windows have one for all
      * servers.
@@ -76,7 +79,13 @@ final class LocalFallback {
         }
     }
 
-    LocalFallback(LimiterContext context, ScriptParameters parameters, WaitingRoom waitingRoom, long maximumKeys) {
+    LocalFallback(
+            LimiterContext context,
+            ScriptParameters parameters,
+            WaitingRoom waitingRoom,
+            NodeBlocks blocks,
+            long maximumKeys) {
+        this.blocks = blocks;
         this.context = context;
         this.maximumKeys = maximumKeys;
         this.waitingRoom = waitingRoom;
@@ -114,29 +123,49 @@ final class LocalFallback {
 
     Reservation reserve(ScriptParameters current, @Nullable String text, String name, long permits, long maxWait) {
         Reservation decided = local(current.limit(), name).reserve(text, permits, maxWait);
+        ScriptReply reply = reply(current, decided.decision(), permits);
+        if (reply.hasRetry() && text != null && isOffence(current, maxWait)) {
+            reply = reply.withBlock(blocks.offend(current, text, name));
+        }
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
-        return new RedisReservation(
-                context.ticker(),
-                waitingRoom,
-                text,
-                permits,
-                reply(current, decided.decision(), permits),
-                (excess, elapsed) -> {
-                    decided.settle(permits + excess);
-                    if (excess > 0) {
-                        charge(current, name, excess);
-                    } else {
-                        // Permits that have been charged in Redis already stay charged: they may have lapsed there.
-                        context.connection()
-                                .changeCharge(
-                                        fullName,
-                                        owed -> owed instanceof Spent spent && spent.batch == batch
-                                                ? spent.less(-excess)
-                                                : owed);
-                    }
-                    return reply(current, decided.decision(), permits);
-                });
+        return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, (excess, elapsed) -> {
+            decided.settle(permits + excess);
+            if (excess > 0) {
+                charge(current, name, excess);
+            } else {
+                // Permits that have been charged in Redis already stay charged: they may have lapsed there.
+                context.connection()
+                        .changeCharge(
+                                fullName,
+                                owed -> owed instanceof Spent spent && spent.batch == batch
+                                        ? spent.less(-excess)
+                                        : owed);
+            }
+            if (permits + excess > 0 && blocksByCharge(current, text)) {
+                offendIfExhausted(current, Objects.requireNonNull(text), name);
+            }
+            return reply(current, decided.decision(), permits);
+        });
+    }
+
+    /** Returns whether a call that is refused here begins a block. */
+    static boolean isOffence(ScriptParameters current, long maxWait) {
+        ScriptBlocks own = current.blocks();
+        return own != null && own.byRefusal() && maxWait != RemoteLimiter.CROWDED && !current.isConstant();
+    }
+
+    /** Returns whether a charge that leaves the key without a permit begins a block. */
+    static boolean blocksByCharge(ScriptParameters current, @Nullable String text) {
+        ScriptBlocks own = current.blocks();
+        return own != null && !own.byRefusal() && text != null && !current.isConstant();
+    }
+
+    private void offendIfExhausted(ScriptParameters current, String text, String name) {
+        Decision next = local(current.limit(), name).peek(text, 1, 0);
+        if (!next.admitted() && !next.never()) {
+            blocks.offend(current, text, name);
+        }
     }
 
     Decision peek(ScriptParameters current, @Nullable String text, String name, long permits, long maxWait) {

@@ -11,8 +11,11 @@ import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -55,6 +58,11 @@ final class MultiLimitCall {
             return new PermitRequest(permits, maxWait);
         }
 
+        /** The blocks of a limit under which the key can be blocked; else null. */
+        private @Nullable ScriptBlocks blocks(ScriptParameters parameters) {
+            return caller == null ? null : parameters.blocks();
+        }
+
         private Asked asked(ScriptParameters parameters) {
             return new Asked(name, permits, maxWait, parameters);
         }
@@ -73,7 +81,7 @@ final class MultiLimitCall {
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             String caller = KeyNames.text(claim.key());
-            long maxWait = limiter.waitingRoom().longestWait(caller, claim.maxWaitNanos());
+            long maxWait = limiter.longestWait(caller, claim.maxWaitNanos());
             long together = AllOf.permitsTogether(all, i);
             parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), together, maxWait));
         }
@@ -111,6 +119,7 @@ final class MultiLimitCall {
             if (!(part.limiter instanceof RedisRateLimiter limiter)
                     || limiter.parameters().isConstant()
                     || limiter.parameters().isNever(part.permits)
+                    || limiter.blocks().owed(part.caller) != null
                     || !names.add(part.name())) {
                 return false;
             }
@@ -132,12 +141,18 @@ final class MultiLimitCall {
         // Permits that come back while the script runs must be noticed.
         parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
-        String[] keys = new String[parts.size()];
-        for (int i = 0; i < keys.length; i++) {
-            keys[i] = used.get(i).fullName(parts.get(i).name());
+        List<String> keys = new ArrayList<>();
+        List<String> blocks = new ArrayList<>();
+        for (int i = 0; i < used.size(); i++) {
+            Part part = parts.get(i);
+            keys.add(used.get(i).fullName(part.name()));
+            if (part.blocks(used.get(i)) != null) {
+                blocks.add(ScriptBlocks.fullName(part.name()));
+            }
         }
+        keys.addAll(blocks);
         return context.connection()
-                .eval(Script.DECIDE, keys, arguments(used))
+                .eval(Script.DECIDE, keys.toArray(String[]::new), arguments(used))
                 .thenApply(reply -> decided(used, reply, sentAt))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? byScriptsOfTheirOwn()
@@ -147,13 +162,32 @@ final class MultiLimitCall {
     private ScriptArguments arguments(List<ScriptParameters> used) {
         StringBuilder operation = new StringBuilder("take ");
         used.forEach(limit -> operation.append(limit.letter()));
+        List<@Nullable ScriptBlocks> blocks = blocks(used);
+        boolean blocking = blocks.stream().anyMatch(Objects::nonNull);
+        operation.append(blocking ? " " : "");
+        for (ScriptBlocks own : blocking ? blocks : List.<@Nullable ScriptBlocks>of()) {
+            operation.append(own == null ? ScriptBlocks.NO_MARK : own.mark());
+        }
         ScriptArguments args =
                 new ScriptArguments().add(context.connection().time()).add(operation.toString());
         used.forEach(limit -> limit.appendTo(args));
+        for (ScriptBlocks own : blocks) {
+            if (own != null) {
+                own.appendTo(args);
+            }
+        }
         for (int i = 0; i < used.size(); i++) {
             used.get(i).append(args, parts.get(i).request(), 1);
         }
         return args;
+    }
+
+    private List<@Nullable ScriptBlocks> blocks(List<ScriptParameters> used) {
+        List<@Nullable ScriptBlocks> blocks = new ArrayList<>();
+        for (int i = 0; i < used.size(); i++) {
+            blocks.add(parts.get(i).blocks(used.get(i)));
+        }
+        return blocks;
     }
 
     /**
@@ -191,11 +225,20 @@ final class MultiLimitCall {
         List<ScriptReply> replies = new ArrayList<>(parts.size());
         boolean refused = false;
         boolean timed = true;
+        List<@Nullable ScriptBlocks> blocks = blocks(used);
+        Iterator<ScriptBlocks.State> states = blocks.stream().anyMatch(Objects::nonNull)
+                ? ScriptBlocks.read(reply).iterator()
+                : Collections.emptyIterator();
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
             @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
             List<Object> own = parts.size() == 1 ? reply : (List<Object>) reply.get(i);
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
+            if (blocks.get(i) != null) {
+                ScriptBlocks.State state = states.next();
+                rate(part).blocks().learn(Objects.requireNonNull(part.caller), state);
+                decided = decided.withBlock(state);
+            }
             replies.add(decided);
             taken.add(rate(part).reservation(part.name(), part.caller, part.permits, decided));
             refused |= !decided.admitted();

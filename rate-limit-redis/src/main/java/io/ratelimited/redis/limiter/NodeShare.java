@@ -12,7 +12,11 @@ final class NodeShare {
 
     private NodeShare() {}
 
-    static Limit of(Limit limit, int nodes) {
+    /** Without blocks, which are no matter of permits. */
+    static Limit of(Limit whole, int nodes) {
+        Limit limit = whole.block() == null
+                ? whole
+                : whole.toBuilder().withoutBlocks().build();
         Rate rate = limit.rate();
         if (nodes <= 1 || limit.isClosed() || limit.isUnlimited()) {
             return limit;

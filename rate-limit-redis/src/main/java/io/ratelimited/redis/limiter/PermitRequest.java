@@ -11,25 +11,32 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private final long maxWaitMicros;
     /** The mark of the grant that is given back; null for a call that takes. */
     private final @Nullable String refunded;
+    /** Whether it is an offence if it is refused, where refusals are. */
+    private final boolean offends;
+    /** The text of its key, where that may be blocked; else null. */
+    private final @Nullable String text;
 
     PermitRequest(long permits, long maxWaitNanos) {
-        this(permits, maxWaitNanos, null);
+        this(permits, maxWaitNanos, null, null);
     }
 
-    private PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded) {
+    /** @param maxWaitNanos as of {@link RemoteLimiter#longestWait} */
+    PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded, @Nullable String text) {
         this.refunded = refunded;
         this.permits = permits;
         this.maxWaitMicros = micros(maxWaitNanos);
+        this.offends = maxWaitNanos != RemoteLimiter.CROWDED;
+        this.text = text;
     }
 
     /** Gives permits back on the way. */
     static PermitRequest refund(long permits, String mark) {
-        return new PermitRequest(permits, 0, mark);
+        return new PermitRequest(permits, 0, mark, null);
     }
 
     /** A longest wait as scripts are given it. */
     static long micros(long maxWaitNanos) {
-        return Math.min(PermitCost.FAR, maxWaitNanos / 1000);
+        return Math.min(PermitCost.FAR, Math.max(0, maxWaitNanos) / 1000);
     }
 
     long permits() {
@@ -40,6 +47,15 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return maxWaitMicros;
     }
 
+    boolean offends() {
+        return offends;
+    }
+
+    @Nullable
+    String text() {
+        return text;
+    }
+
     @Nullable
     String refunded() {
         return refunded;
@@ -47,7 +63,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     /** Returns whether another call asks for the same, so that both are one group to a script. */
     boolean asksAs(PermitRequest other) {
-        return other.refunded == null && takes(other.permits, other.maxWaitMicros);
+        return other.refunded == null && offends == other.offends && takes(other.permits, other.maxWaitMicros);
     }
 
     /** Returns whether it asks for so many permits and waits for so long. */

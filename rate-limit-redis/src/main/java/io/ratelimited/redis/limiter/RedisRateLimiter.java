@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -8,11 +9,17 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.script.ScriptBlocks;
+import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,12 +30,14 @@ import org.jspecify.annotations.Nullable;
 public final class RedisRateLimiter extends RemoteLimiter {
 
     private final double maxOvershoot;
+    private final NodeBlocks blocks;
     private final LocalFallback local;
 
     /**
      * @param tier the tier that has these budgets; empty for the limit itself
      * @param fallback as of {@link RemoteLimiter}
-     * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none
+     * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none. A limit with
+     *     blocks is exact all the same: permits that nodes hold would hide who is over it
      * @param maximumKeys keys remembered in this process at the most
      */
     public RedisRateLimiter(
@@ -40,7 +49,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
             long maximumKeys) {
         super(context, limit, tier, fallback, maximumKeys);
         this.maxOvershoot = maxOvershoot;
-        this.local = new LocalFallback(context, parameters(), waitingRoom(), maximumKeys);
+        this.blocks = new NodeBlocks(context, limit, maximumKeys);
+        this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
     }
 
     @Override
@@ -50,12 +60,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
         String text = KeyNames.text(key);
         String name = name(text);
-        ScriptReply known = known(name, permits, 0);
+        ScriptReply known = known(text, name, permits, 0);
         if (known != null) {
             return known.admitted();
         }
         try {
-            return connection().await(submit(name, permits, 0)).admitted();
+            return connection().await(submit(name, text, permits, 0)).admitted();
         } catch (ExecutionException ex) {
             return !reserveWithoutRedis(text, permits, 0, ex).isRefused();
         }
@@ -67,11 +77,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (permits == 0) {
             return admittedWithNothing(text).thenApply(reply -> reservation(name, text, 0, reply));
         }
-        ScriptReply known = known(name, permits, maxWait);
+        ScriptReply known = known(text, name, permits, maxWait);
         if (known != null) {
             return CompletableFuture.completedFuture(reservation(name, text, permits, known));
         }
-        PermitRequest request = submit(name, permits, maxWait);
+        PermitRequest request = submit(name, text, permits, maxWait);
         connection().limitTime(request);
         return request.thenApply(reply -> reservation(name, text, permits, reply));
     }
@@ -83,14 +93,23 @@ public final class RedisRateLimiter extends RemoteLimiter {
             } else if (excess < 0) {
                 giveBack(name, -excess, reply);
             }
+            ScriptParameters current = parameters();
+            if (permits + excess > 0 && LocalFallback.blocksByCharge(current, text)) {
+                blocks.deliverOffence(current, Objects.requireNonNull(text), name, new PermitRequest(1, 0));
+            }
             return reply.settled(excess, elapsed);
         });
     }
 
     /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
-    private @Nullable ScriptReply known(String name, long permits, long maxWait) {
+    private @Nullable ScriptReply known(@Nullable String text, String name, long permits, long maxWait) {
         ScriptParameters current = parameters();
+        ScriptBlocks.State owed = blocks.owed(text);
+        if (owed != null) {
+            return refusedBy(owed);
+        }
         if (maxOvershoot > 0
+                && current.blocks() == null
                 && Lease.length(current.limit(), maxOvershoot) > 0
                 && !current.isConstant()
                 && !current.isNever(permits)) {
@@ -127,9 +146,30 @@ public final class RedisRateLimiter extends RemoteLimiter {
         return denial == null ? List.of() : denial.askedWith();
     }
 
+    /** Asks Redis also for the block of the key, if it can be blocked. */
+    @Override
+    CompletableFuture<ScriptReply[]> ask(
+            String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
+        String text = calls.get(0).text();
+        if (current.blocks() == null || text == null) {
+            return super.ask(name, operation, current, calls);
+        }
+        String[] keys = {current.fullName(name), ScriptBlocks.fullName(name)};
+        return connection()
+                .eval(
+                        Script.DECIDE,
+                        keys,
+                        current.argumentsOfKey(operation, connection().time(), calls))
+                .thenApply(reply -> {
+                    ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
+                    blocks.learn(text, state);
+                    return current.read(ScriptBlocks.without(reply), calls, state);
+                });
+    }
+
     /** Asks Redis, together with other calls of the key. */
-    private PermitRequest submit(String name, long permits, long maxWait) {
-        PermitRequest call = new PermitRequest(permits, maxWait);
+    private PermitRequest submit(String name, @Nullable String text, long permits, long maxWait) {
+        PermitRequest call = new PermitRequest(permits, maxWait, null, text);
         ScriptParameters current = parameters();
         if (connection().isDown(name)) {
             call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
@@ -194,7 +234,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     private void send(List<PermitRequest> batch, KeyState state, ScriptParameters current) {
         long sentAt = context().ticker().nanos();
-        Lease.Wish wish = maxOvershoot == 0
+        Lease.Wish wish = maxOvershoot == 0 || current.blocks() != null
                 ? null
                 : state.wish(
                         current,
@@ -234,13 +274,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Refuses a call for good; Redis is asked only for the permits left. */
     private void never(PermitRequest call, String name, ScriptParameters current) {
-        ask(name, "peek", current, List.of(new PermitRequest(1, 0))).whenComplete((replies, failure) -> {
-            if (failure != null) {
-                call.completeExceptionally(failure);
-            } else {
-                call.complete(replies[0].withOutcome(ScriptReply.NEVER));
-            }
-        });
+        ask(name, "peek", current, List.of(new PermitRequest(1, 0, null, call.text())))
+                .whenComplete((replies, failure) -> {
+                    if (failure != null) {
+                        call.completeExceptionally(failure);
+                    } else {
+                        call.complete(replies[0].withOutcome(ScriptReply.NEVER));
+                    }
+                });
     }
 
     /** Takes permits that have been used already, into debt if need be, now or as soon as Redis answers. */
@@ -305,6 +346,69 @@ public final class RedisRateLimiter extends RemoteLimiter {
         return local.peek(parameters(), text, name(text), permits, maxWait);
     }
 
+    @Override
+    @Nullable
+    ScriptReply blockedHere(@Nullable String text) {
+        ScriptBlocks.State state = blocks.of(text);
+        return state == null ? null : refusedBy(state);
+    }
+
+    private ScriptReply refusedBy(ScriptBlocks.State state) {
+        return ScriptReply.local(~1, 0, parameters()).withBlock(state);
+    }
+
+    @Override
+    CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
+        ScriptBlocks.State owed = permits == 0 ? null : blocks.owed(text);
+        return owed == null
+                ? super.peekInRedis(text, permits, maxWait, knownNanos)
+                : CompletableFuture.completedFuture(refusedBy(owed).decision());
+    }
+
+    NodeBlocks blocks() {
+        return blocks;
+    }
+
+    /** {@inheritDoc} In Redis the block begins with one more command, which nobody waits for. */
+    @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        String text = KeyNames.text(key);
+        ScriptParameters current = parameters();
+        long maxWait = longestWait(text, maxWaitNanos);
+        if (text == null
+                || refusal.blocked()
+                || refusal.retryAfter() == null
+                || !LocalFallback.isOffence(current, maxWait)) {
+            return refusal;
+        }
+        String name = name(text);
+        if (refusal.source() == Source.FALLBACK) {
+            ScriptBlocks.State state = blocks.offend(current, text, name);
+            return state == null ? refusal : refusal.blockedFor(Duration.ofNanos(state.leftNanos()));
+        }
+        // A refusal that was remembered has begun a block before.
+        if (refusal.source() == Source.REDIS) {
+            blocks.deliverOffence(current, text, name, new PermitRequest(permits, maxWait));
+        }
+        return refusal;
+    }
+
+    @Override
+    public Stream<BlockedKey> blockedKeys() {
+        return blocks.all();
+    }
+
+    @Override
+    public void onBlock(Consumer<BlockedKey> observer) {
+        blocks.observe(observer);
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
+        super.update(limit);
+        blocks.update(limit);
+    }
+
     /**
      * {@inheritDoc} On every node: others remember a refusal for one second at the most. Throws {@code
      * RedisUnavailableException} when Redis does not answer in time.
@@ -314,8 +418,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
         String text = KeyNames.text(key);
         String name = name(text);
         local.reset(text, storedName(name));
+        blocks.forget(text);
         try {
             connection().await(connection().delete(storedName(name)));
+            if (text != null && parameters().blocks() != null) {
+                connection().await(connection().delete(ScriptBlocks.fullName(name)));
+                // A reply may have come between.
+                blocks.forget(text);
+            }
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {

@@ -28,6 +28,9 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class RemoteLimiter implements JointRateLimiter {
 
+    /** The longest wait of a call that only too many waiting callers keep from waiting. */
+    static final long CROWDED = -1;
+
     private final LimiterContext context;
     private final KeyNames.OfLimit names;
     private final Function<Throwable, @Nullable Boolean> fallback;
@@ -94,6 +97,18 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return waitingRoom;
     }
 
+    /** The longest wait of a call now; {@link #CROWDED} if it may wait, but too many do. */
+    long longestWait(@Nullable String text, long maxWaitNanos) {
+        long longest = waitingRoom.longestWait(text, maxWaitNanos);
+        return longest == 0 && maxWaitNanos > 0 ? CROWDED : longest;
+    }
+
+    /** Returns the refusal of a call whose key this node knows to be blocked, whatever else decides; null for other calls. */
+    @Nullable
+    ScriptReply blockedHere(@Nullable String text) {
+        return null;
+    }
+
     /** The name of a key in Redis, but for its end: {@link ScriptParameters#fullName}. */
     String name(@Nullable String text) {
         return names.of(text);
@@ -113,7 +128,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String text = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        long maxWait = longestWait(text, maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
         if (isDecided(asked)) {
             return asked.join();
@@ -135,7 +150,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
         Permits.requireAsked(permits);
         String text = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        long maxWait = longestWait(text, maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
         if (isDecided(asked)) {
             return asked;
@@ -162,7 +177,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
         String text = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        long maxWait = longestWait(text, maxWaitNanos);
         try {
             return connection().await(peekInRedis(text, permits, maxWait, knownNanos));
         } catch (ExecutionException ex) {
@@ -179,7 +194,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public CompletionStage<Decision> lookAsync(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
         String text = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        long maxWait = longestWait(text, maxWaitNanos);
         return peekInRedis(text, permits, maxWait, knownNanos)
                 .handleAsync(
                         (decision, failure) ->
@@ -213,7 +228,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }
         String name = name(text);
-        PermitRequest call = new PermitRequest(permits, maxWait);
+        PermitRequest call = new PermitRequest(permits, maxWait, null, text);
         if (knownNanos <= 0) {
             return ask(name, "peek", current, List.of(call)).thenApply(replies -> replies[0]);
         }
@@ -251,7 +266,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
      * @param failure the reason why Redis has not decided
      */
     Reservation reserveWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = permits == 0 ? null : fixed(failure);
+        ScriptReply fixed = permits == 0 ? null : fixed(text, failure);
         return fixed == null
                 ? reserveLocally(text, permits, maxWait)
                 : new RedisReservation(context.ticker(), waitingRoom, text, permits, fixed, (excess, elapsed) -> fixed);
@@ -259,8 +274,13 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** Returns the decision that {@link #reserveWithoutRedis} would make. */
     Decision peekWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = permits == 0 ? null : fixed(failure);
+        ScriptReply fixed = permits == 0 ? null : fixed(text, failure);
         return fixed == null ? peekLocally(text, permits, maxWait) : fixed.decision();
+    }
+
+    private @Nullable ScriptReply fixed(@Nullable String text, Throwable failure) {
+        ScriptReply blocked = blockedHere(text);
+        return blocked != null ? blocked : fixed(failure);
     }
 
     /** Returns the decision about every call while Redis is away; null when this process decides. */

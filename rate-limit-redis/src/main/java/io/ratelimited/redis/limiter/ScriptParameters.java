@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.PermitCost;
+import io.ratelimited.redis.script.ScriptBlocks;
 import io.ratelimited.redis.script.ScriptFamily;
 import java.util.List;
 import java.util.Locale;
@@ -23,6 +24,7 @@ final class ScriptParameters {
     private final Limit limit;
     private final PermitCost cost;
     private final ScriptFamily family;
+    private final @Nullable ScriptBlocks blocks;
     private final Nodes nodes;
     /** Names the algorithm, and how it counts. */
     private final String keyEnd;
@@ -35,6 +37,7 @@ final class ScriptParameters {
         this.limit = limit;
         this.cost = PermitCost.of(limit.rate());
         this.family = ScriptFamily.of(limit, cost, ticker);
+        this.blocks = ScriptBlocks.of(limit);
         this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
         this.maxPermits = limit.algorithm().uses(Attribute.WARMUP)
@@ -59,6 +62,12 @@ final class ScriptParameters {
     /** Returns the cost of permits, as a time. */
     PermitCost cost() {
         return cost;
+    }
+
+    /** Null for a limit without blocks. */
+    @Nullable
+    ScriptBlocks blocks() {
+        return blocks;
     }
 
     /** The letter of the family, as in {@code Script.java}. */
@@ -103,9 +112,16 @@ final class ScriptParameters {
      * @param time the time argument of scripts
      */
     ScriptArguments begin(String operation, String time) {
-        ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter());
+        return begin(operation, time, false);
+    }
+
+    /** @param ofKey whether the key can be blocked, so that its block is given to the script, too */
+    ScriptArguments begin(String operation, String time, boolean ofKey) {
+        ScriptBlocks own = ofKey ? blocks : null;
+        String letters = operation + " " + letter();
+        ScriptArguments args = new ScriptArguments().add(time).add(own == null ? letters : letters + " " + own.mark());
         appendTo(args);
-        return args;
+        return own == null ? args : own.appendTo(args);
     }
 
     /** The arguments of {@code decide.lua} for calls under this limit alone. */
@@ -115,12 +131,7 @@ final class ScriptParameters {
         if (known != null && calls.get(0).takes(known.permits, known.maxWaitMicros)) {
             return known.arguments;
         }
-        ScriptArguments args = begin(operation, time);
-        int end = 0;
-        for (int from = 0; from < calls.size(); from = end) {
-            end = endOfGroup(calls, from);
-            append(args, calls.get(from), end - from);
-        }
+        ScriptArguments args = appendAll(begin(operation, time), calls);
         PermitRequest first = calls.get(0);
         boolean sameForAll = endOfGroup(calls, 0) == calls.size() && first.refunded() == null;
         if (sameForAll && operation.equals("take") && isMergeable()) {
@@ -128,6 +139,20 @@ final class ScriptParameters {
             if (takesOne) {
                 lastSingle = new Single(first.permits(), first.maxWaitMicros(), args);
             }
+        }
+        return args;
+    }
+
+    /** {@link #arguments} for calls of a key that can be blocked. */
+    ScriptArguments argumentsOfKey(String operation, String time, List<PermitRequest> calls) {
+        return appendAll(begin(operation, time, true), calls);
+    }
+
+    private ScriptArguments appendAll(ScriptArguments args, List<PermitRequest> calls) {
+        int end = 0;
+        for (int from = 0; from < calls.size(); from = end) {
+            end = endOfGroup(calls, from);
+            append(args, calls.get(from), end - from);
         }
         return args;
     }
@@ -148,7 +173,12 @@ final class ScriptParameters {
     ScriptArguments append(ScriptArguments args, PermitRequest call, int calls) {
         String mark = call.refunded();
         return mark == null
-                ? appendCalls(args, calls, call.permits(), call.maxWaitMicros(), "")
+                ? appendCalls(
+                        args,
+                        calls,
+                        call.permits(),
+                        call.maxWaitMicros(),
+                        blocks == null || call.offends() ? "" : ScriptBlocks.NO_OFFENCE)
                 : appendCalls(args, 0, call.permits(), 0, mark);
     }
 
@@ -184,6 +214,15 @@ final class ScriptParameters {
                     replies[at++] = ScriptReply.of(decided, this);
                 }
             }
+        }
+        return replies;
+    }
+
+    /** {@link #read} for calls of a key whose block the script has reported. */
+    ScriptReply[] read(List<Object> reply, List<PermitRequest> calls, ScriptBlocks.State state) {
+        ScriptReply[] replies = read(reply, calls);
+        for (int i = 0; i < replies.length; i++) {
+            replies[i] = replies[i].withBlock(state);
         }
         return replies;
     }

@@ -3,8 +3,10 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.redis.script.ScriptBlocks;
 import io.ratelimited.redis.script.ScriptFamily;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The decision about one call.
@@ -16,8 +18,16 @@ import java.time.Duration;
  * @param mark the script needs its text to give the permits back; empty when nothing was taken in Redis
  * @param parameters under which it was decided
  * @param source the place of the decision
+ * @param block of a refused call whose key is blocked; its outcome is that of the budget, or a retry at once
  */
-record ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
+record ScriptReply(
+        long outcome,
+        long remaining,
+        long reset,
+        Object mark,
+        ScriptParameters parameters,
+        Source source,
+        ScriptBlocks.@Nullable State block) {
 
     static final long NEVER = Long.MIN_VALUE;
     static final long UNKNOWN = Long.MIN_VALUE + 1;
@@ -26,6 +36,10 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     private static final long SCRIPT_NEVER = -9007199254740991L;
 
     private static final long SCRIPT_UNKNOWN = -9007199254740990L;
+
+    ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
+        this(outcome, remaining, reset, mark, parameters, source, null);
+    }
 
     /** The decision of a limit that is closed or unlimited. */
     static ScriptReply constant(ScriptParameters parameters) {
@@ -92,7 +106,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     }
 
     private ScriptReply budget(long left, long untilFull) {
-        return new ScriptReply(outcome, left, untilFull, mark, parameters, source);
+        return new ScriptReply(outcome, left, untilFull, mark, parameters, source, block);
     }
 
     boolean admitted() {
@@ -104,12 +118,24 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         return outcome < 0 && outcome != NEVER && outcome != UNKNOWN;
     }
 
+    /** Nanoseconds after which a refused call with a retry would go. */
+    long retryNanos() {
+        return block == null ? ~outcome : Math.max(~outcome, block.leftNanos());
+    }
+
     ScriptReply withOutcome(long value) {
-        return new ScriptReply(value, remaining, reset, mark, parameters, source);
+        return new ScriptReply(value, remaining, reset, mark, parameters, source, block);
+    }
+
+    /** The reply with the block of its key; an admitted call has none. */
+    ScriptReply withBlock(ScriptBlocks.@Nullable State state) {
+        return admitted() || state == null || state.leftNanos() == 0
+                ? this
+                : new ScriptReply(outcome, remaining, reset, mark, parameters, source, state);
     }
 
     Decision decision() {
-        return new Decision(
+        Decision decision = new Decision(
                 parameters.limit().name(),
                 admitted(),
                 Duration.ofNanos(Math.max(0, outcome)),
@@ -118,5 +144,6 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
                 remaining,
                 Duration.ofNanos(reset),
                 source);
+        return block == null ? decision : decision.blockedFor(Duration.ofNanos(block.leftNanos()));
     }
 }

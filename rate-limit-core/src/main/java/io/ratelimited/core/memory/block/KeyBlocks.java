@@ -64,6 +64,17 @@ public final class KeyBlocks {
         return all == null || key == null || rule == null ? 0 : BlockRule.left(word(all, key), now());
     }
 
+    /** The block of a key; null while it is not blocked. */
+    public @Nullable BlockedKey of(@Nullable Object key) {
+        Cache<Object, Long> all = offenders;
+        if (all == null || key == null || rule == null) {
+            return null;
+        }
+        long now = now();
+        long word = word(all, key);
+        return BlockRule.left(word, now) == 0 ? null : blocked(key, word, now);
+    }
+
     private long word(Cache<Object, Long> all, Object key) {
         Long known = all.getIfPresent(key);
         return known != null ? known : evictedWord(key);
@@ -90,12 +101,12 @@ public final class KeyBlocks {
         return after == before[0] ? null : blocked(key, after, now);
     }
 
-    /** Notes a block that has begun elsewhere: the key is blocked for so long at least. */
+    /** Notes a block as it is elsewhere, where the key is decided; replaces what was known. */
     public void learn(Object key, long leftNanos, int level) {
         BlockRule current = rule;
         if (current != null && leftNanos > 0) {
             long now = now();
-            step(key, word -> BlockRule.later(word, BlockRule.word(now, leftNanos, level)));
+            step(key, word -> BlockRule.word(now, leftNanos, level));
             sweepIfDue(now, current);
         }
     }

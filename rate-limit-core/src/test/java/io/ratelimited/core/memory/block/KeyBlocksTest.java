@@ -126,12 +126,13 @@ class KeyBlocksTest {
     }
 
     @Test
-    void aBlockLearntFromElsewhereHoldsAndShortensNothing() {
+    void aBlockLearntFromElsewhereReplacesWhatWasKnown() {
         KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
         blocks.learn("a", 5_000_000_000L, 3);
         assertThat(blocks.all()).containsExactly(new BlockedKey("a", Duration.ofSeconds(5), 3));
-        blocks.learn("a", 1_000_000_000L, 1);
-        assertThat(blocks.all()).containsExactly(new BlockedKey("a", Duration.ofSeconds(5), 3));
+        blocks.learn("a", 1_000_000_000L, 2);
+        assertThat(blocks.all()).containsExactly(new BlockedKey("a", Duration.ofSeconds(1), 2));
+        blocks.learn("a", 5_000_000_000L, 3);
         ticker.advance(Duration.ofSeconds(5));
         assertThat(blocks.offend("a")).isEqualTo(new BlockedKey("a", Duration.ofSeconds(40), 4));
     }
@@ -181,7 +182,7 @@ class KeyBlocksTest {
 
     @Test
     void aFloodOfKeysThatGoPaysNothingForBlocks() {
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(), ticker, 100);
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(), ticker, 1_000);
         IntStream.range(0, 500)
                 .forEach(i -> assertThat(limiter.tryAcquire("k" + i, 1)).isTrue());
         assertThat(limiter.blockedKeys()).isEmpty();

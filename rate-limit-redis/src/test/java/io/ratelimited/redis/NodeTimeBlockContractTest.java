@@ -1,0 +1,25 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.BlockContract;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/** Where nodes tell scripts the time. */
+@Tag("once")
+class NodeTimeBlockContractTest extends BlockContract {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private RedisBackend backend;
+
+    @Override
+    protected RateLimiter limiter(Limit limit) {
+        if (backend == null) {
+            backend = REDIS.nodeTimeBackend(ticker);
+        }
+        return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+    }
+}

@@ -1,0 +1,22 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.BlockContract;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+class RedisBlockContractTest extends BlockContract {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private RedisBackend backend;
+
+    @Override
+    protected RateLimiter limiter(Limit limit) {
+        if (backend == null) {
+            backend = REDIS.backend(ticker);
+        }
+        return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+    }
+}
