@@ -7,6 +7,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
