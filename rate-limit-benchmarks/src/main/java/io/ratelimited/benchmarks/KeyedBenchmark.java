@@ -156,6 +156,34 @@ public class KeyedBenchmark {
         }
     }
 
+    /** Ours with blocks, of which one key has one: a key that is not blocked is looked for among the offenders, too. */
+    @State(Scope.Benchmark)
+    public static class OursWithBlock {
+
+        private InMemoryRateLimiter limiter = limiter(1);
+
+        private static InMemoryRateLimiter limiter(long maximum) {
+            return new InMemoryRateLimiter(
+                    Peers.limit(Algorithm.TOKEN_BUCKET, "1000000000/h").toBuilder()
+                            .block(Duration.ofHours(1))
+                            .build(),
+                    Ticker.system(),
+                    maximum);
+        }
+
+        /** Fills it. */
+        @Setup(Level.Trial)
+        public void setUp(KeyedBenchmark benchmark) {
+            limiter = limiter(benchmark.maximum());
+            benchmark.fill(key -> limiter.tryAcquire(key, 1));
+            limiter.tryAcquire("offender", 1_000_000_000);
+            limiter.tryAcquire("offender", 1_000_000_000);
+            if (limiter.blockedKeys().count() != 1) {
+                throw new IllegalStateException("one key must be blocked");
+            }
+        }
+    }
+
     /** A limiter of Guava per key. */
     @State(Scope.Benchmark)
     public static class Guava {
@@ -231,6 +259,11 @@ public class KeyedBenchmark {
 
     @Benchmark
     public boolean ours(Ours ours, Position position) {
+        return ours.limiter.tryAcquire(position.key(this), 1);
+    }
+
+    @Benchmark
+    public boolean oursWithBlock(OursWithBlock ours, Position position) {
         return ours.limiter.tryAcquire(position.key(this), 1);
     }
 

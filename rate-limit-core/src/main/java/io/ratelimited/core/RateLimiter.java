@@ -145,8 +145,8 @@ public interface RateLimiter {
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
-     * <p>A block that has begun lasts as long as it was to, whatever the new limit says; a limit without {@link Limit#block}
-     * blocks nobody. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
+     * <p>A block that has begun lasts as long as it was to, whatever the new limit says; while the limit has no {@link
+     * Limit#block}, is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name

@@ -186,6 +186,24 @@ public abstract class BlockContract {
     }
 
     @Test
+    void whileALimitIsClosedOrUnlimitedNobodyIsBlockedAndAfterwardsBlocksGoOn() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        for (String rate : new String[] {"unlimited", "0/s"}) {
+            limiter.update(Limit.of(limit().name(), Algorithm.TOKEN_BUCKET)
+                    .rate(rate)
+                    .block(BLOCK)
+                    .build());
+            Decision decision = limiter.reserve("a", 1, 0).decision();
+            assertThat(decision.blocked()).isFalse();
+            assertThat(decision.never()).isEqualTo(!decision.admitted());
+            assertThat(limiter.blockedKeys()).isEmpty();
+        }
+        limiter.update(limit());
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
     void aCallOfNothingGoesDuringABlock() {
         RateLimiter limiter = limiter(limit());
         offend(limiter, "a");

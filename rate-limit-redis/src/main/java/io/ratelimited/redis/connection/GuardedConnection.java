@@ -42,8 +42,10 @@ public final class GuardedConnection implements AutoCloseable {
         GIVE_BACK(false),
         /** Permits that were used without being reserved in Redis. Otherwise they are given away again. */
         CHARGE(false),
-        /** A key has offended, or is blocked. Otherwise its block begins with the next offence. */
-        BLOCK(false),
+        /** A node has blocked a key by itself. Otherwise the block ends there and nowhere begins. */
+        BLOCK(true),
+        /** A call has offended. Otherwise its key is blocked by the next offence. */
+        OFFENCE(false),
         /** A call in flight still runs. Its node says so again within seconds. */
         REGISTRATION(true);
 

@@ -119,6 +119,7 @@ final class MultiLimitCall {
             if (!(part.limiter instanceof RedisRateLimiter limiter)
                     || limiter.parameters().isConstant()
                     || limiter.parameters().isNever(part.permits)
+                    || limiter.blocks().owed(part.caller) != null
                     || !names.add(part.name())) {
                 return false;
             }

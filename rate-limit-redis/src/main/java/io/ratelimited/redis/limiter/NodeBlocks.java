@@ -10,6 +10,8 @@ import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -18,13 +20,19 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The blocks of a limit on Redis that this node knows of. While Redis decides, each of its replies replaces what is known. While
- * it does not, a known block holds here, and blocks that begin here are owed to Redis: it has them before it decides again.
+ * it does not, a known block holds here, and blocks that begin here are owed to Redis: they hold here until it has them.
  * Thread-safe.
  */
 final class NodeBlocks {
 
+    /** As many as a connection keeps commands. */
+    private static final int MOST_OWED = 20_000;
+
     private final LimiterContext context;
     private final KeyBlocks known;
+    /** Texts of keys whose block began here, as long as Redis has not replied that it has it: until then it holds here. */
+    private final Set<String> owed = ConcurrentHashMap.newKeySet();
+
     private final BlockObservers observers = new BlockObservers();
 
     NodeBlocks(LimiterContext context, Limit limit, long maximumKeys) {
@@ -38,6 +46,9 @@ final class NodeBlocks {
 
     void forget(@Nullable String text) {
         known.forget(text);
+        if (text != null) {
+            owed.remove(text);
+        }
     }
 
     Stream<BlockedKey> all() {
@@ -54,8 +65,23 @@ final class NodeBlocks {
         return block == null ? null : new ScriptBlocks.State(block.left().toNanos(), block.level(), 0);
     }
 
+    /** The block of a key that holds whatever Redis says, which does not have it yet; null for none. */
+    ScriptBlocks.@Nullable State owed(@Nullable String text) {
+        if (text == null || owed.isEmpty() || !owed.contains(text)) {
+            return null;
+        }
+        ScriptBlocks.State block = of(text);
+        if (block == null) {
+            owed.remove(text);
+        }
+        return block;
+    }
+
     /** Takes over what Redis has replied about a key. */
     void learn(String text, ScriptBlocks.State state) {
+        if (owed(text) != null) {
+            return;
+        }
         if (state.leftNanos() > 0) {
             known.learn(text, state.leftNanos(), state.level());
         } else if (known.of(text) != null) {
@@ -80,6 +106,7 @@ final class NodeBlocks {
     /** Has Redis begin a block if a call like this one would be refused now, or as soon as it decides. */
     void deliverOffence(ScriptParameters current, String text, String name, PermitRequest call) {
         deliver(
+                DeliveryKind.OFFENCE,
                 current,
                 text,
                 name,
@@ -91,13 +118,16 @@ final class NodeBlocks {
     ScriptBlocks.@Nullable State offend(ScriptParameters current, String text, String name) {
         BlockedKey begun = known.offend(text);
         if (begun != null) {
+            if (owed.size() < MOST_OWED) {
+                owed.add(text);
+            }
             tell(begun);
-            deliver(current, text, name, () -> owed(current, text));
+            deliver(DeliveryKind.BLOCK, current, text, name, () -> imposed(current, text));
         }
         return of(text);
     }
 
-    private @Nullable ScriptArguments owed(ScriptParameters current, String text) {
+    private @Nullable ScriptArguments imposed(ScriptParameters current, String text) {
         BlockedKey block = known.of(text);
         return block == null
                 ? null
@@ -106,12 +136,17 @@ final class NodeBlocks {
     }
 
     private void deliver(
-            ScriptParameters current, String text, String name, Supplier<@Nullable ScriptArguments> arguments) {
+            DeliveryKind kind,
+            ScriptParameters current,
+            String text,
+            String name,
+            Supplier<@Nullable ScriptArguments> arguments) {
         context.connection()
-                .deliver(
-                        DeliveryKind.BLOCK,
-                        List.of(current.fullName(name), ScriptBlocks.fullName(name)),
-                        arguments,
-                        reply -> learn(text, ScriptBlocks.read(reply).get(0)));
+                .deliver(kind, List.of(current.fullName(name), ScriptBlocks.fullName(name)), arguments, reply -> {
+                    if (kind == DeliveryKind.BLOCK) {
+                        owed.remove(text);
+                    }
+                    learn(text, ScriptBlocks.read(reply).get(0));
+                });
     }
 }

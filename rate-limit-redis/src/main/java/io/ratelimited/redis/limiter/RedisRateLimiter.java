@@ -60,7 +60,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
         String text = KeyNames.text(key);
         String name = name(text);
-        ScriptReply known = known(name, permits, 0);
+        ScriptReply known = known(text, name, permits, 0);
         if (known != null) {
             return known.admitted();
         }
@@ -77,7 +77,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (permits == 0) {
             return admittedWithNothing(text).thenApply(reply -> reservation(name, text, 0, reply));
         }
-        ScriptReply known = known(name, permits, maxWait);
+        ScriptReply known = known(text, name, permits, maxWait);
         if (known != null) {
             return CompletableFuture.completedFuture(reservation(name, text, permits, known));
         }
@@ -102,8 +102,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
-    private @Nullable ScriptReply known(String name, long permits, long maxWait) {
+    private @Nullable ScriptReply known(@Nullable String text, String name, long permits, long maxWait) {
         ScriptParameters current = parameters();
+        ScriptBlocks.State owed = blocks.owed(text);
+        if (owed != null) {
+            return refusedBy(owed);
+        }
         if (maxOvershoot > 0
                 && current.blocks() == null
                 && Lease.length(current.limit(), maxOvershoot) > 0
@@ -346,7 +350,19 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Nullable
     ScriptReply blockedHere(@Nullable String text) {
         ScriptBlocks.State state = blocks.of(text);
-        return state == null ? null : ScriptReply.local(~1, 0, parameters()).withBlock(state);
+        return state == null ? null : refusedBy(state);
+    }
+
+    private ScriptReply refusedBy(ScriptBlocks.State state) {
+        return ScriptReply.local(~1, 0, parameters()).withBlock(state);
+    }
+
+    @Override
+    CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
+        ScriptBlocks.State owed = permits == 0 ? null : blocks.owed(text);
+        return owed == null
+                ? super.peekInRedis(text, permits, maxWait, knownNanos)
+                : CompletableFuture.completedFuture(refusedBy(owed).decision());
     }
 
     NodeBlocks blocks() {

@@ -32,6 +32,11 @@ final class Call {
     /** Redis was known to be away when the call was settled, so that its charge is remembered. */
     boolean settledInOutage;
 
+    /** Nanoseconds for which the node knew the key to be blocked, when it refused the call; and the level of that block. */
+    long blockLeft;
+
+    int blockLevel;
+
     boolean refused;
     boolean cancelled;
     /** When the call began. */
@@ -77,6 +82,7 @@ final class Call {
     public String toString() {
         return node + " k" + step.key() + ", " + permits + " permits, sent " + millis(sentAt) + ", decided "
                 + millis(decidedAt) + " by " + source + (refused ? ", refused" : "")
+                + (blockLevel > 0 ? ", blocked for " + millis(blockLeft) + " by level " + blockLevel : "")
                 + (cost == permits ? "" : ", cost " + cost) + (cancelled ? ", cancelled" : "")
                 + (failure == null ? "" : ", " + failure.getClass().getSimpleName())
                 + (wait > 0 ? ", waits " + millis(wait) : "") + ", went " + millis(wentAt) + ", ended "

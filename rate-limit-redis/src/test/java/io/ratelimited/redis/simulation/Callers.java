@@ -98,6 +98,16 @@ final class Callers {
         call.refused = reservation.isRefused();
         if (call.refused) {
             call.settledAt = world.now();
+            if (reservation.decision().blocked()) {
+                call.node
+                        .limiter()
+                        .blockedKeys()
+                        .filter(block -> block.key().equals(key(call.step)))
+                        .forEach(block -> {
+                            call.blockLeft = block.left().toNanos();
+                            call.blockLevel = block.level();
+                        });
+            }
         } else if (call.step.kind() == Kind.CALL_GIVEN_BACK) {
             call.settledAt = world.now();
             reservation.cancel();

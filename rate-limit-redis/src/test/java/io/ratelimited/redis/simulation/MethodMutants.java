@@ -19,6 +19,24 @@ final class MethodMutants {
     static List<MethodMutant> all() {
         return List.of(
                 MethodMutant.skipped(
+                        "a node forgets blocks that Redis has told it",
+                        Plans.BLOCKS,
+                        "limiter.NodeBlocks",
+                        "learn",
+                        "learn"),
+                MethodMutant.skipped(
+                        "Redis does not hear of blocks that began without it",
+                        Plans.BLOCKS,
+                        "limiter.NodeBlocks",
+                        "offend",
+                        "deliver"),
+                MethodMutant.skipped(
+                        "a known block ends with the first outage",
+                        Plans.BLOCKS,
+                        "limiter.RemoteLimiter",
+                        "fixed",
+                        "blockedHere"),
+                MethodMutant.skipped(
                         "a node does not fetch what others have changed",
                         Plans.FLEET,
                         "SharedRecords",
@@ -194,7 +212,8 @@ final class MethodMutants {
                         "giveBack",
                         "endAgain"),
                 MethodMutant.changed(
-                        "what follows the end of a call counts from when its caller has left, however late the end comes to Redis",
+                        "what follows the end of a call counts from when its caller has left, however late the end"
+                                + " comes to Redis",
                         Plans.WIDE,
                         "limiter.InFlightCall",
                         "deliverEnd",

@@ -7,16 +7,35 @@ import java.util.List;
 final class ScriptMutants {
 
     private static final String PERMIT_MORE = """
-                        function(...)
-                          local s, next = shipped(...)
-                          s.permits = s.permits + 1
-                          return s, next
-                        end""";
+        function(...)
+          local s, next = shipped(...)
+          s.permits = s.permits + 1
+          return s, next
+        end\
+        """;
 
     private ScriptMutants() {}
 
     static List<ScriptMutant> all() {
         return List.of(
+                ScriptMutant.functions(
+                        "whoever asks during a block is blocked longer", Plans.BLOCKS, List.of("block.offend"), """
+                        function(s)
+                          s.finish = min(s.finish, now)
+                          shipped(s)
+                        end\
+                        """),
+                ScriptMutant.functions(
+                        "a block is forgotten by the next call", Plans.BLOCKS, List.of("block.save"), "function() end"),
+                ScriptMutant.functions(
+                        "a block is forgiven as soon as it ends", Plans.BLOCKS, List.of("block.save"), """
+                        function(s)
+                          local max = s.max
+                          s.max = 0
+                          shipped(s)
+                          s.max = max
+                        end\
+                        """),
                 ScriptMutant.functions(
                         "a call in flight is admitted before those that are there are counted",
                         Plans.TINY,
@@ -33,13 +52,14 @@ final class ScriptMutants {
                         List.of("virtual_time.decide"),
                         "function(s, permits, a, b, longest) return shipped(s, permits, 0, 0, longest) end"),
                 ScriptMutant.commands("the key of a bucket expires before it is full", Plans.TINY, """
-                        function(command, key, ...)
-                          if command ~= 'SET' or not string.find(key, '~t', 1, true) then
-                            return shipped(command, key, ...)
-                          end
-                          local value, px, millis = ...
-                          return shipped(command, key, value, px, string.format('%.0f', millis / 9 + 1))
-                        end"""),
+                    function(command, key, ...)
+                      if command ~= 'SET' or not string.find(key, '~t', 1, true) then
+                        return shipped(command, key, ...)
+                      end
+                      local value, px, millis = ...
+                      return shipped(command, key, value, px, string.format('%.0f', millis / 9 + 1))
+                    end\
+                    """),
                 ScriptMutant.functions(
                         "a window of the calendar has one permit more",
                         Plans.TINY,
@@ -51,7 +71,8 @@ final class ScriptMutants {
                           local s, next = shipped(...)
                           s.slots = s.slots - 2
                           return s, next
-                        end"""),
+                        end\
+                        """),
                 ScriptMutant.functions(
                         "a log has one permit more", Plans.TINY, List.of("sliding_log.open"), PERMIT_MORE),
                 ScriptMutant.functions(
@@ -69,15 +90,16 @@ final class ScriptMutants {
                         List.of("sliding_window.cancel"),
                         "function(s, permits, ...) return shipped(s, permits + 1, ...) end"),
                 ScriptMutant.commands("a log forgets which calls have given permits back", Plans.SETTLING, """
-                        function(command, key, ...)
-                          local values = shipped(command, key, ...)
-                          if command == 'LRANGE' and string.find(key, '~q', 1, true) then
-                            for i, value in ipairs(values) do
-                              values[i] = string.match(value, '^%d+ %d+ [%d/]+')
-                            end
-                          end
-                          return values
-                        end"""),
+                    function(command, key, ...)
+                      local values = shipped(command, key, ...)
+                      if command == 'LRANGE' and string.find(key, '~q', 1, true) then
+                        for i, value in ipairs(values) do
+                          values[i] = string.match(value, '^%d+ %d+ [%d/]+')
+                        end
+                      end
+                      return values
+                    end\
+                    """),
                 ScriptMutant.functions(
                         "a log takes one permit too many from its sum when others leave",
                         Plans.TINY,
@@ -88,21 +110,24 @@ final class ScriptMutants {
                           local more = shipped(s, ...)
                           if s.gone > gone then s.total = max(0, s.total - 1) end
                           return more
-                        end"""),
+                        end\
+                        """),
                 ScriptMutant.commands("a call under several limits is charged by the last alone", Plans.TINY, """
-                        function(command, key, ...)
-                          local function caller(name) return name and string.match(name, '{.-}') end
-                          local together = #KEYS > 1 and caller(KEYS[1]) == caller(KEYS[2])
-                          if command == 'SET' and together and key ~= KEYS[#KEYS] then return { ok = 'OK' } end
-                          return shipped(command, key, ...)
-                        end"""),
+                    function(command, key, ...)
+                      local function caller(name) return name and string.match(name, '{.-}') end
+                      local together = #KEYS > 1 and caller(KEYS[1]) == caller(KEYS[2])
+                      if command == 'SET' and together and key ~= KEYS[#KEYS] then return { ok = 'OK' } end
+                      return shipped(command, key, ...)
+                    end\
+                    """),
                 ScriptMutant.functions(
                         "scripts do not notice that the clock has stepped back",
                         Plans.WIDE,
                         List.of("behind"),
                         "function(written) shipped(written) return false end"),
                 ScriptMutant.commands(
-                        "a window of the calendar that was taken in advance stays taken when the clock has stepped back",
+                        "a window of the calendar that was taken in advance stays taken when the clock has stepped"
+                                + " back",
                         Plans.WIDE,
                         """
                         function(command, key, ...)
@@ -113,7 +138,8 @@ final class ScriptMutants {
                             value = struct.pack('>I7I7I7I7', start, taken, epoch, written)
                           end
                           return value
-                        end"""),
+                        end\
+                        """),
                 ScriptMutant.functions(
                         "a call that one limit refuses is charged by all",
                         Plans.TINY,
@@ -136,29 +162,34 @@ final class ScriptMutants {
                             end
                             return outcome
                           end
-                        end)()"""),
+                        end)()\
+                        """),
                 ScriptMutant.functions(
                         "a change is made on whatever is there", Plans.FLEET, List.of("read_entry"), """
                         function(field)
                           local version, ending, text = shipped(field)
                           return ARGV[2] == 'write' and version and tonumber(ARGV[4]) or version, ending, text
-                        end"""),
+                        end\
+                        """),
                 ScriptMutant.functions(
                         "an older change is written back over a newer one", Plans.FLEET, List.of("read_entry"), """
                         function(field)
                           if ARGV[2] ~= 'merge' then return shipped(field) end
-                        end"""),
+                        end\
+                        """),
                 ScriptMutant.commands("a change has no position for those who fetch what is newer", Plans.FLEET, """
-                        function(command, key, ...)
-                          if command == 'ZADD' and string.find(key, 'positions', 1, true) then return 1 end
-                          return shipped(command, key, ...)
-                        end"""),
+                    function(command, key, ...)
+                      if command == 'ZADD' and string.find(key, 'positions', 1, true) then return 1 end
+                      return shipped(command, key, ...)
+                    end\
+                    """),
                 ScriptMutant.functions(
                         "a change does not move the last position", Plans.FLEET, List.of("put_entry"), """
                         function(...)
                           local before = position
                           shipped(...)
                           if before > 0 then redis.call('HSET', entries, 'version', whole(before)) end
-                        end"""));
+                        end\
+                        """));
     }
 }

@@ -75,6 +75,9 @@ final class Simulation {
         judge.closings(calls(), closings);
         double worst = Math.max(judge.windows(calls()), judge.outages(calls()));
         judge.ledgers(calls(), stored);
+        if (plan.limit().block() != null) {
+            new BlockJudge(plan, violations).blocks(calls());
+        }
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SILENCE && !servers.isCluster()) {
                 judge.silence(step, node(step));
@@ -333,6 +336,9 @@ final class Simulation {
             if (step.kind() == Kind.SERVER_CLOCK) {
                 idle += Math.abs(step.amount()) * MILLI * 2;
             }
+        }
+        if (plan.limit().block() != null) {
+            idle += 2 * plan.limit().blockMax().toNanos();
         }
         return idle + (plan.has(Kind.TIME_REFUSED) ? 2_500 * MILLI : 100 * MILLI);
     }

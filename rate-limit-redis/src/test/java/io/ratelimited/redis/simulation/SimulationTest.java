@@ -57,6 +57,19 @@ class SimulationTest {
         System.out.println(Simulations.run(LongStream.range(501, 501 + count).mapToObj(FleetPlan::of)));
     }
 
+    @Test
+    void blocksKeepEveryPromise() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 300).mapToObj(BlockPlan::of)));
+    }
+
+    /** {@code -Dsimulation.blocks} chooses how many. */
+    @Test
+    @Tag("proof")
+    void manyBlocksKeepEveryPromise() {
+        int count = Integer.getInteger("simulation.blocks", 5_000);
+        System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(BlockPlan::of)));
+    }
+
     /**
      * Four threads ask all the time; callers whom an outage has caught are decided up to 5 ms later. What the node admits by
      * itself is judged on its own, too.

@@ -170,7 +170,8 @@ final class Simulations {
     private String summary(double seconds) {
         return String.format(
                         Locale.ROOT,
-                        "%,d schedules in %.1f s of processor time, %,d decisions, %,d commands, worst window %.3f of its bound%n",
+                        "%,d schedules in %.1f s of processor time, %,d decisions, %,d commands, worst window %.3f of"
+                                + " its bound%n",
                         schedules,
                         seconds,
                         decisions,
@@ -189,7 +190,8 @@ final class Simulations {
         WIDE,
         LASTING,
         OUTAGES,
-        FLEET;
+        FLEET,
+        BLOCKS;
 
         Plan plan(long seed) {
             return switch (this) {
@@ -200,6 +202,7 @@ final class Simulations {
                 case LASTING -> WidePlan.lasting(seed);
                 case OUTAGES -> OutagePlan.of(seed);
                 case FLEET -> FleetPlan.of(seed);
+                case BLOCKS -> BlockPlan.of(seed);
             };
         }
     }

@@ -10,6 +10,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;

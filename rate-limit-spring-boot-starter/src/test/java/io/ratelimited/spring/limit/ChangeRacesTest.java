@@ -14,6 +14,7 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.text.KeyMask;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;

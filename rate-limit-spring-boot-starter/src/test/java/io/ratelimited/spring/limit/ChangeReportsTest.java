@@ -12,6 +12,7 @@ import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;

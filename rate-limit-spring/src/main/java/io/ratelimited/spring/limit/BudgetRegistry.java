@@ -8,6 +8,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.limit.CallerBudgets.Budget;
+import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import java.util.Collection;
 import java.util.HashMap;

@@ -11,6 +11,7 @@ import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;

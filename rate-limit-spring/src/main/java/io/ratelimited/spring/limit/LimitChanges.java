@@ -7,6 +7,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;

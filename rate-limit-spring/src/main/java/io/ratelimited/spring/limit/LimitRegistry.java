@@ -6,6 +6,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;

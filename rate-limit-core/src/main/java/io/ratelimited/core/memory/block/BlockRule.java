@@ -30,10 +30,12 @@ record BlockRule(long first, double factor, long max) {
     private static final int MOST_LEVEL = 1_000;
     private static final long LEVEL_MASK = (1L << LEVEL_BITS) - 1;
 
-    /** The rule of a limit; null if it has no blocks. */
+    /** The rule of a limit; null if it has no blocks, or counts nothing because it is closed or unlimited. */
     static @Nullable BlockRule of(Limit limit) {
         Duration block = limit.block();
-        return block == null ? null : new BlockRule(micros(block), limit.blockFactor(), micros(limit.blockMax()));
+        return block == null || limit.isClosed() || limit.isUnlimited()
+                ? null
+                : new BlockRule(micros(block), limit.blockFactor(), micros(limit.blockMax()));
     }
 
     private static long micros(Duration duration) {

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.text;
 
 import io.ratelimited.core.CanonicalKey;
 import java.nio.charset.StandardCharsets;
@@ -40,7 +40,7 @@ public final class KeyMask {
     }
 
     /** The same mask, where only the digest of the key's text is known. */
-    static String ofDigest(String digest) {
+    public static String ofDigest(String digest) {
         try {
             Mac mac = Mac.getInstance("HmacSHA256");
             mac.init(SECRET);

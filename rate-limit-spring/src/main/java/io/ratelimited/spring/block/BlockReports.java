@@ -1,10 +1,11 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.block;
 
 import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitBlockedEvent;
+import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.util.ClassUtils;
@@ -24,7 +25,7 @@ public final class BlockReports {
     }
 
     /** Reports a block. A listener that throws is logged: the call is refused in any case. */
-    void begin(NamedLimit limit, BlockedKey block) {
+    public void begin(NamedLimit limit, BlockedKey block) {
         boolean shadow = limit.policy() == Policy.SHADOW;
         if (FLIGHT_RECORDER) {
             BlockEvent.record(limit.name(), block, shadow);

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.block;
 
 import io.ratelimited.core.BlockedKey;
 import jdk.jfr.Category;

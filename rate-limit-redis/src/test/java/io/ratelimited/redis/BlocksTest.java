@@ -1,0 +1,235 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.KeyNames;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Blocks of keys that several nodes share, and through outages. */
+class BlocksTest {
+
+    private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha?:calls=(\\d+)");
+    private static final Duration BLOCK = Duration.ofMinutes(10);
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private static Limit.Builder builder() {
+        return Limit.of("guesses", Algorithm.TOKEN_BUCKET).rate("2/s").block(BLOCK);
+    }
+
+    private static Limit limit() {
+        return builder().build();
+    }
+
+    private static Limit byCharge() {
+        return builder().blocksByCharge(true).build();
+    }
+
+    private RateLimiter node(Limit limit) {
+        return REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+    }
+
+    private static Decision offend(RateLimiter limiter) {
+        Reservation next = limiter.reserve("k", 1, 0);
+        while (!next.isRefused()) {
+            next = limiter.reserve("k", 1, 0);
+        }
+        return next.decision();
+    }
+
+    private static long commands() {
+        Matcher stats = EVALS.matcher(REDIS.server().ask(commands -> commands.info("commandstats")));
+        long sum = 0;
+        while (stats.find()) {
+            sum += Long.parseLong(stats.group(1));
+        }
+        return sum;
+    }
+
+    @Test
+    void allNodesAndThoseThatStartLaterKnowABlockAndOneTellsOfIt() {
+        List<BlockedKey> toldByOne = new CopyOnWriteArrayList<>();
+        List<BlockedKey> toldByOther = new CopyOnWriteArrayList<>();
+        RateLimiter one = node(limit());
+        RateLimiter other = node(limit());
+        one.onBlock(toldByOne::add);
+        other.onBlock(toldByOther::add);
+        offend(one);
+        Decision refused = other.reserve("k", 1, 0).decision();
+        assertThat(refused.blocked()).isTrue();
+        assertThat(refused.retryAfter()).isEqualTo(BLOCK);
+        assertThat(other.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK, 1));
+        until(() -> !toldByOne.isEmpty(), "the observer is told", Duration.ofSeconds(20));
+        assertThat(toldByOther).isEmpty();
+        assertThat(node(limit()).tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void aBlockedCallerReachesRedisOnceASecond() {
+        RateLimiter limiter = node(limit());
+        offend(limiter);
+        long before = commands();
+        for (int i = 0; i < 100; i++) {
+            assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.DENY_CACHE);
+            assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        }
+        ticker.advance(Duration.ofMillis(999));
+        assertThat(limiter.reserve("k", 2, 0).decision().retryAfter()).isEqualTo(BLOCK.minusMillis(999));
+        assertThat(commands()).isEqualTo(before);
+        ticker.advance(Duration.ofMillis(1));
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        assertThat(commands()).isEqualTo(before + 1);
+    }
+
+    @Test
+    void aResetOnAnotherNodeForgivesWithinASecond() {
+        RateLimiter one = node(limit());
+        RateLimiter other = node(limit());
+        offend(one);
+        assertThat(other.tryAcquire("k", 1)).isFalse();
+        other.reset("k");
+        assertThat(other.blockedKeys()).isEmpty();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(one.tryAcquire("k", 1)).isTrue();
+        assertThat(one.blockedKeys()).isEmpty();
+        assertThat(offend(one).retryAfter()).isEqualTo(BLOCK);
+    }
+
+    @Test
+    void aKeyOfALimitWithoutBlocksHasOneValueAndABlockExpiresWhenItIsForgiven() {
+        node(builder().withoutBlocks().build()).tryAcquire("k", 1);
+        String name = new KeyNames("rl").of("guesses", "", "k");
+        assertThat(REDIS.server().<List<String>>ask(commands -> commands.keys(name + "*")))
+                .hasSize(1);
+        offend(node(limit()));
+        assertThat(REDIS.server().<Long>ask(commands -> commands.pttl(name + "~block")))
+                .isBetween(
+                        BLOCK.plusHours(24).toMillis() + 3_500_000,
+                        BLOCK.plusHours(24).toMillis() + 3_600_000);
+    }
+
+    @Test
+    void aValueThatNoScriptHasWrittenBlocksNobody() {
+        RateLimiter limiter = node(limit());
+        String name = new KeyNames("rl").of("guesses", "", "k") + "~block";
+        for (String value : List.of("", "garbage", "x".repeat(16), "ÿ".repeat(8))) {
+            REDIS.server().ask(commands -> commands.set(name, value));
+            assertThat(limiter.peek("k", 1, 0).blocked()).as(value).isFalse();
+        }
+        REDIS.server().ask(commands -> commands.del(name));
+        REDIS.server().ask(commands -> commands.rpush(name, "a list"));
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        assertThat(offend(limiter).retryAfter()).isEqualTo(BLOCK);
+    }
+
+    @Test
+    void aLimitThatToleratesLeasesIsExactWithBlocks() {
+        RateLimiter limiter = REDIS.backend(ticker)
+                .limiter(builder().rate("1000/s").build(), RedisLimitOptions.DEFAULTS.maxOvershoot(0.5));
+        for (int i = 0; i < 1_000; i++) {
+            assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        }
+        assertThat(limiter.reserve("k", 1, 0).decision().blocked()).isTrue();
+    }
+
+    @Test
+    void besideALimitInMemoryThatRefusesTooEachBeginsItsBlock() {
+        RateLimiter memory = new InMemoryRateLimiter(limit(), ticker, 100);
+        RateLimiter redis = node(limit());
+        List<Claim> both = List.of(Claim.of(memory, "k", 1, 0), Claim.of(redis, "k", 1, 0));
+        assertThat(memory.tryAcquire("k", 2)).isTrue();
+        assertThat(redis.tryAcquire("k", 1)).isTrue();
+        assertThat(AllOf.reserve(both).isRefused()).isTrue();
+        assertThat(redis.peek("k", 1, 0).blocked()).isFalse();
+        memory.reset("k");
+        assertThat(AllOf.reserve(both).isRefused()).isFalse();
+        assertThat(memory.tryAcquire("k", 1)).isTrue();
+        ticker.advance(Duration.ofNanos(1_000));
+        assertThat(AllOf.reserve(both).isRefused()).isTrue();
+        assertThat(memory.peek("k", 1, 0).blocked()).isTrue();
+        assertThat(redis.peek("k", 1, 0).blocked()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aKnownBlockHoldsWhileRedisIsAwayWhateverOnFailureSays(OnFailure onFailure) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.backend().limiter(limit(), RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+        far.awaitRedis();
+        offend(limiter);
+        far.cut();
+        Decision refused = limiter.reserve("k", 1, 0).decision();
+        assertThat(refused.blocked()).isTrue();
+        assertThat(refused.retryAfter()).isBetween(BLOCK.minusMinutes(1), BLOCK);
+        assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void aBlockThatBeginsWhileRedisIsAwayIsThereForAllAfterwards() {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.limiter(limit());
+        List<BlockedKey> told = new CopyOnWriteArrayList<>();
+        limiter.onBlock(told::add);
+        far.awaitRedis();
+        far.cut();
+        Decision refused = offend(limiter);
+        assertThat(refused.source()).isEqualTo(Source.FALLBACK);
+        assertThat(refused.blocked()).isTrue();
+        assertThat(limiter.blockedKeys()).hasSize(1);
+        until(() -> !told.isEmpty(), "the observer is told", Duration.ofSeconds(20));
+        far.heal();
+        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit(), RedisLimitOptions.DEFAULTS);
+        Decision elsewhere = other.reserve("k", 1, 0).decision();
+        assertThat(elsewhere.source()).isEqualTo(Source.REDIS);
+        assertThat(elsewhere.blocked()).isTrue();
+        assertThat(elsewhere.retryAfter()).isBetween(BLOCK.minusMinutes(1), BLOCK);
+        Decision here = limiter.reserve("k", 1, 0).decision();
+        assertThat(here.source()).isEqualTo(Source.REDIS);
+        assertThat(here.blocked()).isTrue();
+        assertThat(told).hasSize(1);
+    }
+
+    @Test
+    void aChargeThatIsKnownWhileRedisIsAwayBeginsABlockHereOrWhenItIsBack() {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.limiter(byCharge().toBuilder().rate("2/h").build());
+        far.awaitRedis();
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        Reservation last = limiter.reserve("k", 1, 0);
+        assertThat(last.isRefused()).isFalse();
+        far.cut();
+        last.settle(1);
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+        assertThat(limiter.reserve("local", 1, 0).isRefused()).isFalse();
+        Reservation lastLocal = limiter.reserve("local", 1, 0);
+        lastLocal.settle(1);
+        assertThat(limiter.peek("local", 1, 0).blocked()).isTrue();
+        far.heal();
+        assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+        assertThat(limiter.peek("local", 1, 0).blocked()).isTrue();
+    }
+}
