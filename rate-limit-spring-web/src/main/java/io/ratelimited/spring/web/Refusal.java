@@ -30,20 +30,29 @@ import org.springframework.web.ErrorResponse;
  * The answer to a request that its limits refused, on both stacks: status, header fields and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
  * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
- * or that nobody could decide, finds the service unavailable.
+ * or that nobody could decide, finds the service unavailable. So does one that a limit refuses which finds by itself how much
+ * the service can do: its problem is of the type {@code temporary-reduced-capacity}.
  *
  * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
  *     RateLimiterClosedException}
  * @param status the HTTP status of the answer
+ * @param overloaded whether it is the service that has too much to do, and not the caller who asks too much
  */
-public record Refusal(RuntimeException exception, int status) {
+public record Refusal(RuntimeException exception, int status, boolean overloaded) {
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+    public static final String TYPE_OVERLOADED =
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+
+    /** The longest time to retry, in seconds, after an overload, whose end nobody knows. */
+    private static final int LONGEST_OVERLOAD = 3;
 
     private static final List<MediaType> PROBLEMS =
             List.of(MediaType.APPLICATION_PROBLEM_JSON, MediaType.APPLICATION_JSON, MediaType.APPLICATION_PROBLEM_XML);
 
     private static final String UNAVAILABLE = ".unavailable";
+    private static final String OVERLOADED = ".overloaded";
 
     private static final int DEEPEST = 32;
 
@@ -51,19 +60,22 @@ public record Refusal(RuntimeException exception, int status) {
      * The refusal that an exception is or was caused by, as exception handlers look for causes; null if none.
      *
      * @param status of requests over a limit
+     * @param findsItsLimit whether the limit of a name finds by itself how many calls to admit
      */
-    public static @Nullable Refusal in(Throwable failure, int status) {
+    public static @Nullable Refusal in(Throwable failure, int status, Predicate<String> findsItsLimit) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
             if (cause instanceof RateLimitExceededException exceeded) {
-                boolean unavailable = exceeded.decision().source() == Source.UNAVAILABLE;
-                return new Refusal(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status);
+                boolean undecided = exceeded.decision().source() == Source.UNAVAILABLE;
+                boolean overloaded = !undecided && findsItsLimit.test(exceeded.limit());
+                boolean unavailable = undecided || overloaded;
+                return new Refusal(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status, overloaded);
             }
             if (cause instanceof InvalidPermitsException invalid) {
-                return new Refusal(invalid, HttpStatus.BAD_REQUEST.value());
+                return new Refusal(invalid, HttpStatus.BAD_REQUEST.value(), false);
             }
             if (cause instanceof RateLimiterClosedException closed) {
-                return new Refusal(closed, HttpStatus.SERVICE_UNAVAILABLE.value());
+                return new Refusal(closed, HttpStatus.SERVICE_UNAVAILABLE.value(), false);
             }
         }
         return null;
@@ -122,10 +134,19 @@ public record Refusal(RuntimeException exception, int status) {
         }
     }
 
-    /** The seconds of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
+    /**
+     * The seconds of {@code Retry-After}; null when no retry can succeed, or nobody knows when. After an overload from 1 to 3,
+     * by chance, so that the clients that are refused at one time do not come back at one time.
+     */
     public @Nullable Long retryAfter() {
         Decision decision = decision();
-        return decision == null ? null : LimitFields.retryAfter(decision);
+        if (decision == null) {
+            return null;
+        }
+        // The number of the object is random, and stays the same for all parts of the answer.
+        return overloaded && decision.retryAfter() == null && !decision.never()
+                ? Long.valueOf(1 + System.identityHashCode(decision) % LONGEST_OVERLOAD)
+                : LimitFields.retryAfter(decision);
     }
 
     /** The fields that every answer to the refusal has, the application's own too. */
@@ -165,7 +186,9 @@ public record Refusal(RuntimeException exception, int status) {
         if (isUndecided()) {
             return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
         }
-        String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
+        String start = overloaded
+                ? "The service has too much to do (rate limit '" + decision.limit() + "'); "
+                : "Rate limit '" + decision.limit() + "' is exceeded; ";
         Long seconds = retryAfter();
         if (seconds != null) {
             return start + "retry after " + seconds + " s.";
@@ -187,23 +210,32 @@ public record Refusal(RuntimeException exception, int status) {
     /**
      * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
      * the seconds to wait, 0 if nobody knows them. A request that nobody could decide has codes that end with
-     * {@code .unavailable}.
+     * {@code .unavailable}, one that the service has no room for codes that end with {@code .overloaded}.
      */
     ErrorResponse.Builder problem() {
-        Class<?> type = exception.getClass();
         Decision decision = decision();
         Long seconds = retryAfter();
         ErrorResponse.Builder problem = ErrorResponse.builder(exception, HttpStatusCode.valueOf(status), detail())
                 .detailMessageArguments(decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds);
         if (isUndecided()) {
-            return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + UNAVAILABLE)
-                    .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + UNAVAILABLE)
-                    .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + UNAVAILABLE);
+            return withCodes(problem, UNAVAILABLE);
+        }
+        if (overloaded) {
+            return withCodes(problem, OVERLOADED)
+                    .type(URI.create(TYPE_OVERLOADED))
+                    .title("Request cannot be satisfied due to temporary server capacity constraints");
         }
         return exception instanceof RateLimitExceededException exceeded
                 ? problem.type(URI.create(TYPE))
                         .title("Request cannot be satisfied as assigned quota has been exceeded")
                         .property("violated-policies", exceeded.limits())
                 : problem;
+    }
+
+    private ErrorResponse.Builder withCodes(ErrorResponse.Builder problem, String ending) {
+        Class<?> type = exception.getClass();
+        return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + ending)
+                .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + ending)
+                .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + ending);
     }
 }

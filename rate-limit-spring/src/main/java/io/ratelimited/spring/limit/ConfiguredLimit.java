@@ -3,6 +3,7 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimitProperties.HttpHeaders;
@@ -11,6 +12,8 @@ import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.overload.CallClasses;
+import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
@@ -33,6 +36,8 @@ public final class ConfiguredLimit implements NamedLimit {
     private final boolean countsInFlight;
     private final LimiterFactory backend;
     private final FixedPermits fixedPermits = new FixedPermits(this);
+    private final CallClasses classes;
+    private final @Nullable FoundLimitHistory found;
     private volatile Map<LimitProperty, Object> definition;
     private volatile Settings settings;
     private volatile Shared shared = Shared.NONE;
@@ -52,6 +57,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param configuration the layers that the limit comes from
      * @param resolved the values that result from them
      * @param backend makes the limiters
+     * @param ticker the time of changes that are remembered
      */
     ConfiguredLimit(
             Map<LimitProperty, Object> definition,
@@ -59,12 +65,18 @@ public final class ConfiguredLimit implements NamedLimit {
             ResolvedLimit resolved,
             LimiterFactory backend,
             RateLimiter limiter,
-            Map<String, RateLimiter> tiers) {
+            Map<String, RateLimiter> tiers,
+            Ticker ticker) {
         this.backend = backend;
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
         this.countsInFlight = limit().algorithm().countsCallsInFlight();
+        this.classes = new CallClasses(limiter);
+        this.found = limit().algorithm().findsItsLimit() ? new FoundLimitHistory(limit().name(), ticker) : null;
+        if (found != null) {
+            limiter.onLimitChange(found::add);
+        }
         this.atStart = resolved;
         this.settings = new Settings(configuration, Map.of(), resolved);
         this.enforcement = enforcement(resolved);
@@ -142,9 +154,9 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
     public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
-            LOG.warn(
-                    "Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
-                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\". [RL-208]");
+            LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
+                    + " but no tier expression to choose one: the limit itself applies to every caller. Add"
+                    + " one, as in tier: \"#user.plan\". [RL-208]");
         } else if (expression != null && tiers.isEmpty()) {
             LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers: the limit itself applies to every caller. Define "
@@ -164,6 +176,16 @@ public final class ConfiguredLimit implements NamedLimit {
                     + "': the limit itself applies. Tiers: " + tiers.keySet() + " [RL-208]");
         }
         return limiter;
+    }
+
+    /** The classes of its calls. */
+    public CallClasses classes() {
+        return classes;
+    }
+
+    /** The last changes of the limit that it has found, the newest first; none unless it finds one. */
+    public List<FoundLimitHistory.Entry> lastChanges() {
+        return found == null ? List.of() : found.last();
     }
 
     /** Returns whether calls count while they are in flight. */

@@ -1,10 +1,12 @@
 package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.ServletRequest;
@@ -197,6 +199,21 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.begin();
     }
 
+    /** Notes the failure of the response; the first is the cause of others. */
+    void failed(Throwable failure) {
+        if (state.failure == null) {
+            state.failure = failure;
+        }
+    }
+
+    /** How the response has ended, to be asked {@link #atEnd}. */
+    End endOfResponse() {
+        Throwable failure = state.failure;
+        return failure != null
+                ? CallEnd.of(failure, isAborted(failure))
+                : CallEnd.ofStatus(response == null ? 0 : response.getStatus());
+    }
+
     /** Runs an action when the request ends; only after {@link #begin}. */
     void atEnd(Runnable action) {
         state.atEnd(action);
@@ -239,6 +256,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         private List<Runnable> atEnd = List.of();
         /** The fields of the refusal that has been answered, beside those of limits. */
         private Map<String, String> refusal = Map.of();
+
+        /** The failure of the response; null if none is known. */
+        private volatile @Nullable Throwable failure;
 
         private boolean followed;
         private boolean ended;
