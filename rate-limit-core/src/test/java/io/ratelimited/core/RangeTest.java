@@ -25,7 +25,7 @@ class RangeTest {
 
     private static Limit limit(Algorithm algorithm, String rate) {
         Limit.Builder limit = Limit.of("range", algorithm);
-        if (algorithm == Algorithm.CONCURRENCY) {
+        if (algorithm.countsCallsInFlight()) {
             return limit.maxConcurrent(5).build();
         }
         return (algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(2)) : limit)

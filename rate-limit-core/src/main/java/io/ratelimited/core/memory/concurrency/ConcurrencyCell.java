@@ -4,11 +4,11 @@ import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.ADMI
 import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.FULL;
 import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.NEVER;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
+import io.ratelimited.core.End;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
@@ -36,7 +36,12 @@ final class ConcurrencyCell {
     /** Length of the queue; written under its monitor. */
     private volatile int waiting;
 
-    private final Deque<QueuedReservation> queue = new ArrayDeque<>(0);
+    /** Guarded by itself. */
+    private final ClassQueue queue = new ClassQueue();
+    /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
+    private long standingSince;
+    /** Permits in use by rank; empty where no class has a share. */
+    private final AtomicIntegerArray usedByRank;
     /** Times at which calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
     private final Map<ConcurrencyReservation, Long> leased = new LinkedHashMap<>(0);
     /** Whether {@link #leased} ever had an entry. */
@@ -45,6 +50,7 @@ final class ConcurrencyCell {
     ConcurrencyCell(ConcurrencyLimiter limiter, @Nullable Object key) {
         this.limiter = limiter;
         this.key = key;
+        this.usedByRank = new AtomicIntegerArray(limiter.ranksToCount());
     }
 
     ConcurrencyLimiter limiter() {
@@ -58,41 +64,78 @@ final class ConcurrencyCell {
 
     /** A call that is admitted, refused, or stands in the queue; null when this cell is retired. */
     @Nullable
-    ConcurrencyReservation reserve(long permits, long maxWaitNanos) {
+    ConcurrencyReservation reserve(long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome = waiting > 0 ? refusal(permits) : take(permits);
+        int outcome = waiting > 0 && mustQueue(rank) ? refusal(permits) : take(permits, rank);
         if (outcome == GONE) {
             return null;
         }
-        if (outcome == FULL && maxWaitNanos > 0) {
+        AdaptiveLimit adaptive = limiter.adaptive();
+        if (outcome == FULL) {
+            if (adaptive != null) {
+                adaptive.full();
+            }
             long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
             if (maxWait > 0) {
-                return enqueue(
-                        new QueuedReservation(this, permits, limiter.ticker().nanos() + maxWait));
+                return enqueue(permits, rank, maxWait);
             }
         }
-        ConcurrencyReservation call = new ConcurrencyReservation(this, permits, outcome);
-        if (outcome == ADMITTED) {
-            startLease(call);
-        } else {
+        if (outcome != ADMITTED) {
+            limiter.refused(rank);
+            ConcurrencyReservation call = new ConcurrencyReservation(this, permits, rank, outcome);
             limiter.removeIfIdle(key);
+            return call;
         }
+        if (adaptive != null) {
+            return new TimedReservation(this, permits, rank, limiter.ticker().nanos());
+        }
+        ConcurrencyReservation call = new ConcurrencyReservation(this, permits, rank, ADMITTED);
+        startLease(call);
         return call;
     }
 
+    /** Returns whether a call of the class stands behind one that waits. */
+    private boolean mustQueue(int rank) {
+        if (limiter.classes().number() == 1) {
+            return true;
+        }
+        synchronized (queue) {
+            return queue.hasUpTo(rank);
+        }
+    }
+
     /** Returns the result that {@link #reserve} would return, and changes nothing. */
-    int peek(long permits, long maxWaitNanos) {
+    int peek(long permits, int rank, long maxWaitNanos) {
         if (permits > maxConcurrent()) {
             return NEVER;
         }
-        boolean fits = permits <= remaining() && waiting == 0;
+        endLeases();
+        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank));
         return fits || limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0 ? ADMITTED : FULL;
     }
 
     /** Free places. */
     long remaining() {
         endLeases();
-        return Math.max(0, maxConcurrent() - Math.max(0, inUse));
+        return Math.max(0, places(true) - Math.max(0, inUse));
+    }
+
+    /** Permits in use. */
+    long used() {
+        return Math.max(0, inUse);
+    }
+
+    private long places(boolean best) {
+        AdaptiveLimit adaptive = limiter.adaptive();
+        return adaptive == null ? maxConcurrent() : adaptive.places(best);
+    }
+
+    /** A call that may go at all goes when it is alone, whatever limit was found. */
+    private boolean fits(long used, long permits, int rank) {
+        Classes classes = limiter.classes();
+        long places = places(rank == 0 && classes.number() > 1);
+        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, usedByRank);
+        return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
     }
 
     private long maxConcurrent() {
@@ -106,54 +149,88 @@ final class ConcurrencyCell {
         return permits > maxConcurrent() ? NEVER : FULL;
     }
 
-    private int take(long permits) {
+    private int take(long permits, int rank) {
         while (true) {
             long used = inUse;
             int refusal = refusal(permits);
-            if (refusal != FULL || used + permits > maxConcurrent()) {
+            if (refusal != FULL || !fits(used, permits, rank)) {
                 return refusal;
             }
             if (IN_USE.compareAndSet(this, used, used + permits)) {
+                if (usedByRank.length() > 0) {
+                    usedByRank.addAndGet(rank, (int) permits);
+                }
                 return ADMITTED;
             }
         }
     }
 
     /** Null when the last call has ended meanwhile and retired this cell: nobody would serve its queue. */
-    private @Nullable ConcurrencyReservation enqueue(QueuedReservation call) {
+    private @Nullable ConcurrencyReservation enqueue(long permits, int rank, long maxWait) {
+        long now = limiter.ticker().nanos();
+        QueuedReservation call;
         synchronized (queue) {
             if (inUse == RETIRED) {
                 return null;
             }
-            queue.addLast(call);
+            if (queue.size() == 0) {
+                standingSince = now;
+            }
+            call = new QueuedReservation(this, permits, rank, now + patience(maxWait, now - standingSince));
+            queue.add(call);
             waiting = queue.size();
         }
         serve();
         return call;
     }
 
+    /** Where the limit seeks itself, a queue that does not empty makes waits shorter: they cost time and serve nobody more. */
+    private long patience(long maxWait, long standing) {
+        if (limiter.adaptive() == null || standing <= 0) {
+            return maxWait;
+        }
+        return (long) (maxWait / (1 + (double) standing / maxWait));
+    }
+
     /**
      * Hands free permits to the head of the queue. A head that asks for more than are free waits, and so do those behind
-     * it. Runs callbacks of callers, so the caller holds no lock.
+     * it, but for classes that have less than their share. Runs callbacks of callers, so the caller holds no lock.
      */
     void serve() {
         while (waiting > 0) {
-            QueuedReservation head;
+            QueuedReservation served;
             synchronized (queue) {
-                head = queue.peekFirst();
-                int outcome = head == null ? FULL : take(head.permits());
-                if (head == null || outcome == FULL || outcome == GONE) {
-                    return;
-                }
+                served = serveOne();
+                waiting = queue.size();
+            }
+            if (served == null) {
+                return;
+            }
+            served.wake();
+        }
+    }
+
+    /** Decides the first call that can be decided, and takes it out of the queue; null for none. */
+    private @Nullable QueuedReservation serveOne() {
+        boolean behind = false;
+        for (int rank = 0; rank < queue.ranks(); rank++) {
+            QueuedReservation head = queue.first(rank);
+            if (head == null || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
+                continue;
+            }
+            int outcome = take(head.permits(), rank);
+            if (outcome == ADMITTED || outcome == NEVER) {
                 if (outcome == ADMITTED) {
+                    head.started(limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
                     startLease(head);
                 }
                 head.decided(outcome);
-                queue.removeFirst();
-                waiting = queue.size();
+                queue.remove(head);
+                return head;
             }
-            head.wake();
+            behind = true;
         }
+        return null;
     }
 
     /** More calls may fit, and leases may end before the alarms of those that wait. */
@@ -162,7 +239,7 @@ final class ConcurrencyCell {
         serve();
         List<QueuedReservation> left;
         synchronized (queue) {
-            left = List.copyOf(queue);
+            left = queue.all();
         }
         left.forEach(QueuedReservation::resetAlarm);
     }
@@ -179,13 +256,20 @@ final class ConcurrencyCell {
     }
 
     /** Frees the permits of a call that has ended; called once a call. */
-    void release(ConcurrencyReservation call) {
+    void release(ConcurrencyReservation call, End end) {
         if (leases) {
             synchronized (leased) {
                 leased.remove(call);
             }
         }
-        IN_USE.addAndGet(this, -call.permits());
+        if (usedByRank.length() > 0) {
+            usedByRank.addAndGet(call.rank(), (int) -call.permits());
+        }
+        long used = IN_USE.addAndGet(this, -call.permits());
+        AdaptiveLimit adaptive = limiter.adaptive();
+        if (adaptive != null) {
+            adaptive.ended(call.start(), used + call.permits(), end);
+        }
         if (waiting > 0) {
             serve();
         }
@@ -195,7 +279,7 @@ final class ConcurrencyCell {
     /** Retires this cell if it has no call in flight and none waiting; returns whether it did. */
     boolean retireIfIdle() {
         synchronized (queue) {
-            return queue.isEmpty() && IN_USE.compareAndSet(this, 0, RETIRED);
+            return queue.size() == 0 && IN_USE.compareAndSet(this, 0, RETIRED);
         }
     }
 

@@ -12,8 +12,9 @@ import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -23,9 +24,17 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ConcurrencyLimiter implements MemoryLimiter {
 
+    /** As many as {@link Limit#priorities} may have. */
+    private static final int MOST_CLASSES = 16;
+
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
-    private final ConcurrencyCell single = new ConcurrencyCell(this, null);
+    /** Finds the limit; null where it is stated. */
+    private final @Nullable AdaptiveLimit adaptive;
+    /** Refused calls by rank, where the limit seeks itself. */
+    private final LongAdder[] refused;
+
+    private final ConcurrencyCell single;
     private final ConcurrentHashMap<Object, ConcurrencyCell> cells = new ConcurrentHashMap<>();
     private volatile Parameters parameters;
     /** Whether this limit has been one of several on a call; set before such a call holds a place. */
@@ -37,11 +46,11 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
      * @param maxConcurrent permits in use at once
      * @param lease nanoseconds after which a call no longer counts; {@link Long#MAX_VALUE} for never
      */
-    record Parameters(Limit limit, long maxConcurrent, long lease) {
+    record Parameters(Limit limit, long maxConcurrent, long lease, Classes classes) {
 
         static Parameters of(Limit limit) {
             Duration lease = limit.lease();
-            return new Parameters(limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos());
+            return new Parameters(limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
         }
     }
 
@@ -50,6 +59,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         this.ticker = ticker;
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.parameters = Parameters.of(limit);
+        this.adaptive = limit.algorithm().findsItsLimit() ? new AdaptiveLimit(limit, ticker) : null;
+        this.refused = Stream.generate(LongAdder::new).limit(MOST_CLASSES).toArray(LongAdder[]::new);
+        this.single = new ConcurrencyCell(this, null);
     }
 
     @Override
@@ -64,22 +76,28 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        if (permits == 0) {
-            return new ConcurrencyReservation(cell(key), 0, ConcurrencyReservation.ENDED);
-        }
-        ConcurrencyReservation call = reserveOnce(key, permits, maxWaitNanos);
-        return !call.isRefused() || !joined
-                ? call
-                : JointLocks.again(this, key, () -> reserveOnce(key, permits, maxWaitNanos), Reservation::isRefused);
+        return reserve(key, permits, maxWaitNanos, NO_RANK);
     }
 
-    private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos) {
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        if (permits == 0) {
+            return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
+        }
+        ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
+        return !call.isRefused() || !joined
+                ? call
+                : JointLocks.again(this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
+    }
+
+    private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, int stated, long maxWaitNanos) {
+        int rank = classes().rank(stated);
         while (true) {
             ConcurrencyCell cell = key == null ? single : cells.get(key);
             if (cell == null) {
                 cell = cells.computeIfAbsent(key, unseen -> new ConcurrencyCell(this, unseen));
             }
-            ConcurrencyReservation call = cell.reserve(permits, maxWaitNanos);
+            ConcurrencyReservation call = cell.reserve(permits, rank, maxWaitNanos);
             if (call != null) {
                 return call;
             }
@@ -88,20 +106,27 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        return ask(key, permits, maxWaitNanos, NO_RANK, earlier);
+    }
+
+    @Override
+    public Reservation ask(
+            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
         if (!joined) {
             joined = true;
         }
-        int outcome = outcome(key, permits, maxWaitNanos);
+        int outcome = outcome(key, permits, rank, maxWaitNanos);
         return new ConcurrencyReservation(
                 cell(key),
                 permits,
+                rank,
                 outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
     }
 
     @Override
     public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         ConcurrencyReservation call = (ConcurrencyReservation) asked;
-        return call.permits() == 0 ? call : reserveOnce(call.cell().key(), call.permits(), maxWaitNanos);
+        return call.permits() == 0 ? call : reserveOnce(call.cell().key(), call.permits(), call.rank(), maxWaitNanos);
     }
 
     @Override
@@ -109,41 +134,53 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         return JointLocks.number(this, ((ConcurrencyReservation) asked).cell().key());
     }
 
-    /** The upper bound, until calls have shown another limit. */
     @Override
     public @Nullable FoundLimit foundLimit() {
-        Limit now = limit();
-        int most = now.maxConcurrent();
-        return now.algorithm().findsItsLimit()
-                ? new FoundLimit(
-                        most,
-                        null,
-                        most - single.remaining(),
+        return adaptive == null
+                ? null
+                : new FoundLimit(
+                        adaptive.limit(),
+                        adaptive.baseTime(),
+                        single.used(),
                         waiting(),
-                        List.of(0L),
-                        new LimitChange(0, most, most, LimitChange.Reason.START))
-                : null;
+                        Stream.of(refused)
+                                .limit(classes().number())
+                                .map(LongAdder::sum)
+                                .toList(),
+                        adaptive.last());
+    }
+
+    @Override
+    public void onLimitChange(Consumer<LimitChange> observer) {
+        if (adaptive != null) {
+            adaptive.observe(observer);
+        }
     }
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return decision(key, outcome(key, permits, maxWaitNanos));
+        return peek(key, permits, maxWaitNanos, NO_RANK);
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return decision(key, outcome(key, permits, rank, maxWaitNanos));
     }
 
     /** A call of no permits needs no place. */
-    private int outcome(@Nullable Object key, long permits, long maxWaitNanos) {
-        int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, permits, maxWaitNanos);
+    private int outcome(@Nullable Object key, long permits, int rank, long maxWaitNanos) {
+        int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, permits, rank, maxWaitNanos);
         return outcome == ConcurrencyReservation.ADMITTED || !joined
                 ? outcome
                 : JointLocks.again(
                         this,
                         key,
-                        () -> outcomeOnce(key, permits, maxWaitNanos),
+                        () -> outcomeOnce(key, permits, rank, maxWaitNanos),
                         again -> again != ConcurrencyReservation.ADMITTED);
     }
 
-    private int outcomeOnce(@Nullable Object key, long permits, long maxWaitNanos) {
-        return cell(key).peek(permits, maxWaitNanos);
+    private int outcomeOnce(@Nullable Object key, long permits, int rank, long maxWaitNanos) {
+        return cell(key).peek(permits, classes().rank(rank), maxWaitNanos);
     }
 
     private ConcurrencyCell cell(@Nullable Object key) {
@@ -174,6 +211,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         synchronized (this) {
             limit().requireChangeableTo(limit);
             parameters = Parameters.of(limit);
+            if (adaptive != null) {
+                adaptive.update(limit);
+            }
         }
         single.limitChanged();
         cells.values().forEach(ConcurrencyCell::limitChanged);
@@ -201,6 +241,28 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     Parameters parameters() {
         return parameters;
+    }
+
+    Classes classes() {
+        return parameters.classes;
+    }
+
+    /** Null where the limit is stated. */
+    @Nullable
+    AdaptiveLimit adaptive() {
+        return adaptive;
+    }
+
+    /** Counts a refusal, for observers. */
+    void refused(int rank) {
+        if (adaptive != null) {
+            refused[rank].increment();
+        }
+    }
+
+    /** The number of classes whose permits in use a cell counts. */
+    int ranksToCount() {
+        return parameters.classes.hasShares() ? MOST_CLASSES : 0;
     }
 
     WaitingRoom waitingRoom() {

@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import java.util.concurrent.CompletableFuture;
@@ -25,11 +26,14 @@ class ConcurrencyReservation implements Reservation {
 
     private final ConcurrencyCell cell;
     private final long permits;
+    private final int rank;
     private volatile int state;
 
-    ConcurrencyReservation(ConcurrencyCell cell, long permits, int state) {
+    /** @param rank of a class, as {@link Classes#rank} returns it */
+    ConcurrencyReservation(ConcurrencyCell cell, long permits, int rank, int state) {
         this.cell = cell;
         this.permits = permits;
+        this.rank = rank;
         if (state != ADMITTED) {
             this.state = state;
         }
@@ -41,6 +45,15 @@ class ConcurrencyReservation implements Reservation {
 
     final long permits() {
         return permits;
+    }
+
+    final int rank() {
+        return rank;
+    }
+
+    /** The time of admission, where the limit learns from it; 0 elsewhere. */
+    long start() {
+        return 0;
     }
 
     final int state() {
@@ -80,7 +93,7 @@ class ConcurrencyReservation implements Reservation {
 
     @Override
     public void cancel() {
-        release();
+        release(End.CANCELLED);
     }
 
     @Override
@@ -90,8 +103,13 @@ class ConcurrencyReservation implements Reservation {
 
     @Override
     public final void release() {
+        release(End.ANSWERED);
+    }
+
+    @Override
+    public final void release(End end) {
         if (state == ADMITTED && STATE.compareAndSet(this, ADMITTED, ENDED)) {
-            cell.release(this);
+            cell.release(this, end);
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.core.memory.concurrency;
 
+import io.ratelimited.core.End;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.several.JointLocks;
@@ -19,6 +20,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     /** Time at which the caller gives up: {@link Ticker#nanos}. */
     private final long deadline;
+    private volatile long start;
     /** Cancels the alarm. Guarded by this. */
     private Runnable alarm = () -> {};
     /**
@@ -29,9 +31,19 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     /** Whether the caller has begun to wait; set before the alarm is, so that a change of the limit is seen by one of the two. */
     private volatile boolean watched;
 
-    QueuedReservation(ConcurrencyCell cell, long permits, long deadline) {
-        super(cell, permits, QUEUED);
+    QueuedReservation(ConcurrencyCell cell, long permits, int rank, long deadline) {
+        super(cell, permits, rank, QUEUED);
         this.deadline = deadline;
+    }
+
+    @Override
+    long start() {
+        return start;
+    }
+
+    /** Sets the time of admission, before {@link #decided}. */
+    void started(long now) {
+        start = now;
     }
 
     /** Completes the turn of a call that is decided. Callbacks run here, so the caller holds no lock. */
@@ -157,6 +169,6 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         if (state() == QUEUED) {
             giveUp();
         }
-        release();
+        release(End.CANCELLED);
     }
 }

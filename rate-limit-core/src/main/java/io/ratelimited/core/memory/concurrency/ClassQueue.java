@@ -1,0 +1,62 @@
+package io.ratelimited.core.memory.concurrency;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Waiting calls, first come, first served within a class. Used under the monitor of its cell. */
+final class ClassQueue {
+
+    /** By rank; most limits have one class. */
+    private final List<Deque<QueuedReservation>> byRank = new ArrayList<>(1);
+
+    private int size;
+
+    int size() {
+        return size;
+    }
+
+    void add(QueuedReservation call) {
+        while (byRank.size() <= call.rank()) {
+            byRank.add(new ArrayDeque<>(0));
+        }
+        byRank.get(call.rank()).addLast(call);
+        size++;
+    }
+
+    /** Returns whether the call stood in the queue. */
+    boolean remove(QueuedReservation call) {
+        boolean removed = call.rank() < byRank.size() && byRank.get(call.rank()).remove(call);
+        size -= removed ? 1 : 0;
+        return removed;
+    }
+
+    /** The number of ranks that may have calls. */
+    int ranks() {
+        return byRank.size();
+    }
+
+    /** The first call of a class; null when none waits. */
+    @Nullable
+    QueuedReservation first(int rank) {
+        return byRank.get(rank).peekFirst();
+    }
+
+    /** Returns whether a call of this class or of a better one waits. */
+    boolean hasUpTo(int rank) {
+        for (int better = 0; better <= rank && better < byRank.size(); better++) {
+            if (!byRank.get(better).isEmpty()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    List<QueuedReservation> all() {
+        List<QueuedReservation> all = new ArrayList<>(size);
+        byRank.forEach(all::addAll);
+        return all;
+    }
+}

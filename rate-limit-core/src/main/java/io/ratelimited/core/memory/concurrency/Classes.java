@@ -1,0 +1,64 @@
+package io.ratelimited.core.memory.concurrency;
+
+import io.ratelimited.core.Limit;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+
+/**
+ * The rules by which classes of calls share places. Immutable.
+ *
+ * <ul>
+ *   <li>P1 A class leaves a twentieth of the places, at least one, free for each better class (trunk reservation).
+ *   <li>P2 A class with a share may use all free places while it has fewer than its share, and all others leave these free.
+ *   <li>P3 P1 and P2 leave a place to every class: a call goes when no other is in flight.
+ * </ul>
+ *
+ * @param number of classes, 1 or more
+ * @param shares of the places, by rank; 0 for none
+ */
+record Classes(int number, int others, double[] shares, boolean hasShares) {
+
+    private static final double RESERVED = 0.05;
+
+    static Classes of(Limit limit) {
+        int number = Math.max(1, limit.priorities().size());
+        double[] shares = new double[number];
+        for (int rank = 0; rank < limit.priorities().size(); rank++) {
+            shares[rank] = limit.shares().getOrDefault(limit.priorities().get(rank), 0.0);
+        }
+        return new Classes(number, limit.rankOfOthers(), shares, !limit.shares().isEmpty());
+    }
+
+    /** The class of a call that states a rank; that of the others if it is none. */
+    int rank(int stated) {
+        return stated >= 0 && stated < number ? stated : others;
+    }
+
+    /**
+     * Returns the number of permits that may be in use when one of a class takes some of them.
+     *
+     * @param places permits that may be in use by all classes together
+     * @param used permits in use by each class; read only where there are shares
+     */
+    long ceiling(int rank, long permits, long places, AtomicIntegerArray used) {
+        if (rank == 0 && !hasShares) {
+            return places;
+        }
+        if (isWithinShare(rank, permits, places, used)) {
+            return places;
+        }
+        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        for (int other = 0; hasShares && other < number; other++) {
+            left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
+        }
+        return Math.max(1, left);
+    }
+
+    /** Returns whether a class may pass better ones that wait. */
+    boolean isWithinShare(int rank, long permits, long places, AtomicIntegerArray used) {
+        return hasShares && used.get(rank) + permits <= floor(rank, places);
+    }
+
+    private long floor(int rank, long places) {
+        return (long) Math.ceil(shares[rank] * places);
+    }
+}
