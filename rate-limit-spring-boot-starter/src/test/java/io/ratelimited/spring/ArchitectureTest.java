@@ -85,6 +85,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring.fields..",
                         "io.ratelimited.spring.limit..",
                         "io.ratelimited.spring.request..",
+                        "io.ratelimited.spring.overload..",
                         "io.ratelimited.spring.text..",
                         "io.ratelimited.spring.web..")
                 .should()
@@ -141,7 +142,8 @@ class ArchitectureTest {
                         "org.springframework.util.ReflectionUtils.findField(java.lang.Class, java.lang.String)",
                         "org.springframework.util.ReflectionUtils.makeAccessible(java.lang.reflect.Field)",
                         "reactor.core.publisher.Hooks",
-                        "reactor.core.scheduler.Schedulers.onScheduleHook(java.lang.String, java.util.function.Function)");
+                        "reactor.core.scheduler.Schedulers.onScheduleHook(java.lang.String,"
+                                + " java.util.function.Function)");
     }
 
     @SuppressWarnings("unused")

@@ -26,12 +26,17 @@ import org.springframework.util.ReflectionUtils;
  * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M, for FIXED_WINDOW also 1000/week, month or year; "unlimited" exempts, 0/s closes.
  * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
  * @param warmup Duration of the warm-up of WARM_UP.
- * @param maxConcurrent Calls in flight at once, for CONCURRENCY only.
+ * @param maxConcurrent Calls in flight at once, for CONCURRENCY; for ADAPTIVE the upper bound of the limit that it finds.
+ * @param minConcurrent Lower bound of the limit that ADAPTIVE finds.
+ * @param lateAfter Time after which an answer is worth nothing, for ADAPTIVE.
  * @param key SpEL expression for whose budget a call uses.
  * @param permits Number or SpEL expression for how many permits a call takes.
  * @param when SpEL expression; when it is false the limit does not apply to the call.
  * @param charge SpEL expression for how many permits a call has really cost, evaluated when it has ended.
  * @param tier SpEL expression naming the tier of the caller.
+ * @param priority SpEL expression naming the class of the call, one of the priorities, for ADAPTIVE and CONCURRENCY.
+ * @param priorities Classes of calls, the best first, for ADAPTIVE and CONCURRENCY.
+ * @param shares Share of the places that better classes leave to a class, such as 5%, by its name.
  * @param policy What becomes of a call over the limit.
  * @param maxWait Longest sleep under WAIT; a call that could not go by then is refused at once.
  * @param fallback Method called instead of a refused call.
@@ -57,11 +62,16 @@ public record LimitProperties(
         @Nullable Long burst,
         @Nullable Duration warmup,
         @Nullable Integer maxConcurrent,
+        @Nullable Integer minConcurrent,
+        @Nullable Duration lateAfter,
         @Nullable String key,
         @Nullable String permits,
         @Nullable String when,
         @Nullable String charge,
         @Nullable String tier,
+        @Nullable String priority,
+        @Nullable List<String> priorities,
+        @Nullable Map<String, String> shares,
         @Nullable Policy policy,
         @Nullable Duration maxWait,
         @Nullable String fallback,

@@ -57,7 +57,8 @@ public @interface RateLimited {
      * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
      * for {@link Algorithm#FIXED_WINDOW} also {@code 1000000/month}, {@code /week} and {@code /year}, from {@link #startsOn};
      * {@code 0/s} is closed, {@code unlimited} exempt. At most 10<sup>15</sup> permits, and 10 a nanosecond; a period of 3650 days
-     * at most. Required here or in {@code application.yml}, but for {@link Algorithm#CONCURRENCY}.
+     * at most. Required here or in {@code application.yml}, but for {@link Algorithm#CONCURRENCY} and {@link
+     * Algorithm#ADAPTIVE}, which have none.
      */
     String rate() default "";
 
@@ -82,8 +83,8 @@ public @interface RateLimited {
     String startsOn() default "";
 
     /**
-     * Calls in flight at once; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}, and
-     * for it only. Default (-1): not set here.
+     * Calls in flight at once; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}. For
+     * {@link Algorithm#ADAPTIVE} the upper bound of the limit that it finds, else 1000. Default (-1): not set here.
      */
     int maxConcurrent() default -1;
 
@@ -92,7 +93,7 @@ public @interface RateLimited {
      * {@code #name} (or {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in
      * a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Callers
      * can invent a header and a session, so a bean has to look them up: {@code @keys.owner(header('X-Api-Key'))}. A null or
-     * blank key follows {@code missing-key}; an expression that throws fails the call.
+     * blank key follows {@code missing-key}; an expression that throws fails the call. Not for {@link Algorithm#ADAPTIVE}.
      */
     String key() default "";
 
@@ -120,7 +121,7 @@ public @interface RateLimited {
      * cancelled costs at least its reservation, unless the expression reads {@code #cancelled}. A future or a result that
      * Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The value is a
      * number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays charged
-     * with its reservation. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs its reservation.
+     * with its reservation. Not for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}. Default: a call costs its reservation.
      */
     String charge() default "";
 
@@ -129,6 +130,14 @@ public @interface RateLimited {
      * rate-limit.limits.<name>.tiers}. For null, a blank name or one that is not configured the limit itself applies. Default: none.
      */
     String tier() default "";
+
+    /**
+     * SpEL expression that sees the same as {@link #key} and names the class of the call, one of {@code
+     * rate-limit.limits.<name>.priorities}, whose first is the best: {@code #vip ? 'critical' : 'batch'}. A constant stands in
+     * quotes. Null, a blank name and one that is not configured are the class in the middle. Callers must not choose it. For
+     * {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}. Default: none, all calls are equal.
+     */
+    String priority() default "";
 
     /**
      * Handling of a call over the limit. {@link Policy#DEFAULT}: that of the limit's properties, else {@link Policy#WAIT}

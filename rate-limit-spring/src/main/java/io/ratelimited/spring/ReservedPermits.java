@@ -1,5 +1,7 @@
 package io.ratelimited.spring;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Permits that {@link RateLimits#reserve} has taken for one call. They stay spent, unless {@link #settle} charges the real
  * cost of the call, or {@link #cancel} gives them back. Whichever of the three comes first counts, and only once;
@@ -22,6 +24,16 @@ public interface ReservedPermits extends AutoCloseable {
      * @throws UnsupportedOperationException when the limit counts calls in flight, which have nothing to charge
      */
     void settle(long permits);
+
+    /**
+     * Ends the call with the exception that it has thrown, from which {@link io.ratelimited.core.Algorithm#ADAPTIVE} learns: a
+     * timeout is a sign of overload, other failures are none. {@link #close} without it is an answer.
+     *
+     * @param error null for an answer
+     */
+    default void end(@Nullable Throwable error) {
+        close();
+    }
 
     /** Ends the call: its permits stay spent, and it does not count as in flight any more. */
     @Override

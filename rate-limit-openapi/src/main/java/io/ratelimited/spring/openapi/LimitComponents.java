@@ -26,6 +26,7 @@ final class LimitComponents {
 
     private static final String REFUSAL = "RateLimited";
     private static final String UNAVAILABLE = "RateLimitUnavailable";
+    private static final String OVERLOADED = "RateLimitOverloaded";
     private static final String PROBLEM = "RateLimitProblem";
     private static final String PROBLEM_JSON = "application/problem+json";
     private static final String RETRY_AFTER = "Retry-After";
@@ -90,6 +91,11 @@ final class LimitComponents {
         return reference(REFUSAL);
     }
 
+    /** The answer to a request that the service has no room for, by reference. */
+    ApiResponse overloaded() {
+        return reference(OVERLOADED);
+    }
+
     /** The answer to a request that nobody can decide, by reference. */
     ApiResponse unavailable() {
         return reference(UNAVAILABLE);
@@ -127,11 +133,14 @@ final class LimitComponents {
                         operation.getResponses() == null ? Stream.empty() : operation.getResponses().values().stream())
                 .toList();
         boolean refused = isUsed(refusal(), responses);
+        boolean overloaded = isUsed(overloaded(), responses);
         Map<String, Header> all = new LinkedHashMap<>(fields);
         all.put(RETRY_AFTER, number("Seconds after which a lone retry is admitted. Absent if none can be.", 1));
         Components components = document.getComponents();
         all.forEach((name, header) -> {
-            boolean used = refused || responses.stream().anyMatch(response -> refersTo(response, name));
+            boolean used = refused
+                    || (overloaded && name.equals(RETRY_AFTER))
+                    || responses.stream().anyMatch(response -> refersTo(response, name));
             if (used && isFree(components.getHeaders(), name)) {
                 components.addHeaders(name, header);
             }
@@ -147,6 +156,16 @@ final class LimitComponents {
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
             all.keySet().forEach(name -> addHeader(refusal, name));
             components.addResponses(REFUSAL, refusal);
+        }
+        if (overloaded && isFree(components.getResponses(), OVERLOADED)) {
+            ObjectSchema problem = anyProblem(503);
+            problem.addProperty(
+                    "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE_OVERLOADED));
+            ApiResponse busy = new ApiResponse()
+                    .description("The service has too much to do.")
+                    .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
+            addRetryAfter(busy);
+            components.addResponses(OVERLOADED, busy);
         }
         if (isUsed(unavailable(), responses) && isFree(components.getResponses(), UNAVAILABLE)) {
             ApiResponse unavailable = new ApiResponse()

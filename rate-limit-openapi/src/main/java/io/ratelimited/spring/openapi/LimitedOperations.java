@@ -78,17 +78,26 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
                         .filter(limit -> limit.policy() != Policy.SHADOW)
                         .toList()
                 : List.of();
-        boolean mayRefuse = !refusing.isEmpty();
+        boolean mayRefuse = !refusing.stream().allMatch(LimitedOperations::findsItsLimit);
         ApiResponse own = responses.get(components.status());
         if (own != null && mayRefuse) {
             components.addRetryAfter(own);
         } else if (mayRefuse) {
             responses.addApiResponse(components.status(), components.refusal());
         }
-        if (refusing.stream().anyMatch(limit -> limit.properties().onFailure() == OnFailure.DENY)) {
+        if (refusing.stream().anyMatch(LimitedOperations::findsItsLimit)) {
+            responses.putIfAbsent(UNAVAILABLE, components.overloaded());
+        } else if (refusing.stream().anyMatch(limit -> limit.properties().onFailure() == OnFailure.DENY)) {
             responses.putIfAbsent(UNAVAILABLE, components.unavailable());
         }
-        responses.values().forEach(components::addFields);
+        if (!limiting.stream().allMatch(LimitedOperations::findsItsLimit)) {
+            responses.values().forEach(components::addFields);
+        }
+    }
+
+    /** Such a limit has no fields, and finds the service unavailable. */
+    private static boolean findsItsLimit(NamedLimit limit) {
+        return limit.limit().algorithm().findsItsLimit();
     }
 
     private static boolean isLimiting(NamedLimit limit) {

@@ -294,6 +294,20 @@ class OpenApiTest {
                 .isEqualTo("#/components/responses/RateLimited");
     }
 
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aLimitThatFindsItselfShowsThatTheServiceMayHaveTooMuchToDo(WebApplicationType type) throws Exception {
+        String document = document(type, "--rate-limit.limits.local.algorithm=adaptive");
+        assertThat(responses(document, "get", "/local")).containsOnlyKeys("200", "503");
+        assertThat(headers(document, "/local", "200")).isEmpty();
+        String overloaded = "$.components.responses.RateLimitOverloaded";
+        assertThat(JsonPath.<Map<String, Object>>read(document, overloaded + ".headers"))
+                .containsOnlyKeys("Retry-After");
+        assertThat(JsonPath.<String>read(
+                        document, overloaded + ".content['application/problem+json'].schema.properties.type.example"))
+                .endsWith("#temporary-reduced-capacity");
+    }
+
     private static String[] concat(List<String> arguments, String more) {
         List<String> all = new ArrayList<>(arguments);
         all.add(more);

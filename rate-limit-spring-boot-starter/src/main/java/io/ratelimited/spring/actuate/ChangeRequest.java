@@ -148,7 +148,9 @@ record ChangeRequest(String limit, Map<String, ?> members) {
 
     private @Nullable Object value(LimitProperty property, @Nullable Object text) {
         try {
-            Object value = ApplicationConversionService.getSharedInstance().convert(text, property.type());
+            Object value = text instanceof String entries && property.type() == Map.class
+                    ? PropertyText.read(entries, Map.class)
+                    : ApplicationConversionService.getSharedInstance().convert(text, property.type());
             if (value == null && text != null) {
                 // Spring reads an empty text as no value, so that the request would do less than it says.
                 throw invalid(property, text, null);
@@ -156,6 +158,8 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             return value;
         } catch (ConversionException ex) {
             throw invalid(property, text, ex);
+        } catch (IllegalArgumentException ex) {
+            throw invalid(property, text, null);
         }
     }
 
@@ -175,6 +179,8 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             case "Duration" -> "use a duration such as 500ms, 10s or PT10S";
             case "ZoneId" -> "use a time zone such as Europe/Berlin";
             case "Double" -> "use a number";
+            case "List" -> "use a list such as [\"critical\", \"batch\"]";
+            case "Map" -> "use an object such as {\"batch\": \"5%\"}";
             default -> "use a whole number";
         };
     }

@@ -57,6 +57,9 @@ final class LimitMeters {
                 .register(registry));
         gauge("rate.limit.keys", "Keys that have a budget in memory", limit, RateLimiter::keys);
         gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
+        if (limit.limit().algorithm().findsItsLimit()) {
+            FoundLimitMeters.register(registry, limit).forEach(registered::add);
+        }
         Decision.Source expected = limit.limiter().source();
         if (expected == null) {
             expected = Decision.Source.REDIS;

@@ -4,9 +4,11 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.Comparator;
@@ -100,7 +102,10 @@ final class LimitReport {
         if (!tiers.isEmpty()) {
             report.put("tiers", tiers);
         }
-        if (limit.limit().algorithm().countsCallsInFlight()) {
+        FoundLimit found = limit.limiter().foundLimit();
+        if (found != null) {
+            report.put("found", found(limit, found));
+        } else if (limit.limit().algorithm().countsCallsInFlight()) {
             report.put("busiest", busiest(limit));
         }
         if (limit instanceof ConfiguredLimit configured && configured.ownBudgets() > 0) {
@@ -110,6 +115,38 @@ final class LimitReport {
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
+        return report;
+    }
+
+    /** What a limit has found that finds itself; the newest change first. */
+    private static Map<String, Object> found(NamedLimit limit, FoundLimit now) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("limit", now.limit());
+        if (now.baseTime() != null) {
+            report.put("baseTime", PropertyText.seconds(now.baseTime()));
+        }
+        report.put("inFlight", now.inFlight());
+        report.put("waiting", now.waiting());
+        List<String> classes = limit.limit().priorities();
+        Map<String, Object> refused = new LinkedHashMap<>();
+        for (int i = 0; i < Math.min(classes.size(), now.refused().size()); i++) {
+            refused.put(classes.get(i), now.refused().get(i));
+        }
+        report.put("refused", classes.isEmpty() ? now.refused().get(0) : refused);
+        if (limit instanceof ConfiguredLimit configured) {
+            report.put(
+                    "changes",
+                    configured.lastChanges().stream().map(LimitReport::change).toList());
+        }
+        return report;
+    }
+
+    private static Map<String, Object> change(FoundLimitHistory.Entry entry) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("at", entry.at().toString());
+        report.put("from", entry.change().from());
+        report.put("to", entry.change().to());
+        report.put("reason", PropertyText.of(entry.change().reason()));
         return report;
     }
 
@@ -170,7 +207,8 @@ final class LimitReport {
         report.put("source", PropertyText.of(decision.source()));
         report.put("remaining", decision.remaining());
         if (limiter.limit().algorithm().countsCallsInFlight()) {
-            report.put("inFlight", inFlight(limiter.limit(), decision));
+            FoundLimit found = limiter.foundLimit();
+            report.put("inFlight", found == null ? inFlight(limiter.limit(), decision) : found.inFlight());
         } else {
             report.put("reset", PropertyText.seconds(decision.reset()));
         }

@@ -140,13 +140,13 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                         .properties();
                 return new Use(
                         use.fallback(),
-                        Stream.of(use.key(), use.permits(), use.when(), use.charge(), use.tier())
+                        Stream.of(use.key(), use.permits(), use.when(), use.charge(), use.tier(), use.priority())
                                 .filter(Objects::nonNull)
                                 .toList());
             } catch (BindException | InvalidRateLimitException ex) {
                 return new Use(
                         limit.annotation().getString("fallback"),
-                        Stream.of("key", "permits", "when", "charge", "tier")
+                        Stream.of("key", "permits", "when", "charge", "tier", "priority")
                                 .map(limit.annotation()::getString)
                                 .toList());
             }

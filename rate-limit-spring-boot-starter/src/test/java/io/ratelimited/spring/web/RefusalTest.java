@@ -26,7 +26,8 @@ class RefusalTest {
                         0,
                         Duration.ofSeconds(5),
                         Decision.Source.MEMORY)),
-                429);
+                429,
+                false);
         Locale machine = Locale.getDefault();
         Locale.setDefault(Locale.forLanguageTag("ar-EG"));
         try {
@@ -35,9 +36,9 @@ class RefusalTest {
                     problems.of(refusal, Locale::getDefault, "/search").getBody();
             assertThat(new String(problems.json(problem), StandardCharsets.UTF_8))
                     .isEqualTo("{\"type\":\"" + Refusal.TYPE
-                            + "\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,"
-                            + "\"detail\":\"Rate limit 'search' is exceeded; retry after 5 s.\",\"instance\":\"/search\","
-                            + "\"violated-policies\":[\"search\"]}");
+                            + "\",\"title\":\"Request cannot be satisfied as assigned quota has been"
+                            + " exceeded\",\"status\":429,\"detail\":\"Rate limit 'search' is exceeded; retry after 5"
+                            + " s.\",\"instance\":\"/search\",\"violated-policies\":[\"search\"]}");
         } finally {
             Locale.setDefault(machine);
         }

@@ -38,16 +38,18 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
         }
         ClientCall call = client.enter(
                 new OutgoingRequest(request.getMethod().name(), request.getURI(), request.getHeaders()::get));
-        boolean answered = false;
+        Throwable failure = null;
         ClientHttpResponse response = null;
         try {
             response = execution.execute(request, body);
             call.answered(response.getStatusCode().value(), response.getHeaders()::get);
-            answered = true;
             return new EndingResponse(response, call);
+        } catch (Throwable ex) {
+            failure = ex;
+            throw ex;
         } finally {
-            if (!answered) {
-                call.end();
+            if (failure != null) {
+                call.end(failure);
                 if (response != null) {
                     response.close();
                 }

@@ -1,11 +1,13 @@
 package io.ratelimited.spring.client;
 
+import io.ratelimited.core.End;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.overload.CallEnd;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -33,6 +35,8 @@ final class ClientCall {
 
     private @Nullable Admission admission;
     private final AtomicBoolean answered = new AtomicBoolean();
+    /** The status of the answer; 0 while there is none. */
+    private volatile int status;
 
     ClientCall(LimitedClient client, ClientGate gate, @Nullable Object key, long maxWaitNanos) {
         this.client = client;
@@ -144,18 +148,33 @@ final class ClientCall {
      * @param fields the values of a field by its name
      */
     void answered(int status, Function<String, @Nullable List<String>> fields) {
+        this.status = status;
         if (answered.compareAndSet(false, true)) {
             client.answered(gate, pass(), status, fields);
         }
     }
 
-    /** Ends the call, whose answer was read to its end or did not come: it is not in flight any more. */
+    /** Who has no room for a call of ours says so with 429, too. */
+    private static End ofStatus(int status) {
+        return status == 429 ? End.OVERLOADED : CallEnd.ofStatus(status);
+    }
+
+    /** Ends the call, which is cancelled if it has no answer: it is not in flight any more. */
     void end() {
+        end(null);
+    }
+
+    /**
+     * Ends the call, whose answer was read to its end or did not come: it is not in flight any more.
+     *
+     * @param failure the reason why there is no answer; null if there is one, or nobody waits for it any more
+     */
+    void end(@Nullable Throwable failure) {
         if (answered.compareAndSet(false, true)) {
             gate.failed(pass());
         }
         if (admission != null) {
-            admission.end();
+            admission.end(status == 0 || failure != null ? CallEnd.of(failure, true) : ofStatus(status));
         }
     }
 }

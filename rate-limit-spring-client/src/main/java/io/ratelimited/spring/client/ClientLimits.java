@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.limit.ConfiguredLimit;
@@ -34,6 +35,7 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
                         key,
                         1,
                         follows == MissingKey.DENY,
+                        RateLimiter.NO_RANK,
                         null,
                         null));
             }

@@ -99,9 +99,22 @@ public final class LimitedClients {
         }
         requireTime(name, "max-wait", client.maxWait());
         requireTime(name, "max-pause", client.maxPause());
+        List<ConfiguredLimit> named =
+                limits.stream().map(limit -> limit(name, limit, registry)).toList();
+        boolean keyed = client.key() != null && !client.key().isBlank();
+        named.stream()
+                .filter(limit -> keyed && limit.limit().algorithm().findsItsLimit())
+                .findFirst()
+                .ifPresent(limit -> {
+                    throw invalid(
+                            name,
+                            "key",
+                            "has no meaning for its limit " + limit.name() + ": ADAPTIVE finds one limit for all calls",
+                            "Remove the key, or give the calls of a key a client of their own.");
+                });
         return new Terms(
                 List.copyOf(hosts),
-                limits.stream().map(limit -> limit(name, limit, registry)).toList(),
+                named,
                 obeys,
                 client.maxPause().toNanos(),
                 policy,
@@ -160,13 +173,14 @@ public final class LimitedClients {
         Map<String, String> expressions = new TreeMap<>();
         putIfSet(expressions, "charge", set.charge());
         putIfSet(expressions, "permits", set.permits());
+        putIfSet(expressions, "priority", set.priority());
         putIfSet(expressions, "tier", set.tier());
         putIfSet(expressions, "when", set.when());
         expressions.remove("permits", "1");
         if (!expressions.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
-                    + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client a limit"
-                    + " of its own. [RL-216]");
+                    + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client"
+                    + " a limit of its own. [RL-216]");
         }
     }
 

@@ -37,11 +37,13 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
                     call.answered(response.statusCode().value(), response.headers()::header);
                     // An answer may be streamed: the call ends with its body.
                     return response.mutate()
-                            .body(body -> body.doOnTerminate(call::end).doOnCancel(call::end))
+                            .body(body -> body.doOnError(call::end)
+                                    .doOnComplete(call::end)
+                                    .doOnCancel(call::end))
                             .build();
                 })
                 .switchIfEmpty(Mono.fromRunnable(call::end))
-                .doOnError(failure -> call.end())
+                .doOnError(call::end)
                 .doOnCancel(call::end);
     }
 }

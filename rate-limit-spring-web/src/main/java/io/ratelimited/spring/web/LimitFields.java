@@ -61,9 +61,9 @@ public final class LimitFields {
         return null;
     }
 
-    /** Leaves out a limit that limits nothing. */
+    /** Leaves out a limit that limits nothing, and one whose number is not the caller's business: it changes by itself. */
     private static boolean isShown(Limit limit) {
-        return !limit.isUnlimited();
+        return !limit.isUnlimited() && !limit.algorithm().findsItsLimit();
     }
 
     /**

@@ -29,25 +29,35 @@ import org.springframework.web.ErrorResponse;
 /**
  * The answer to a request that its limits refused, on both stacks: status, header fields and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers, or {@code
- * abnormal-usage-detected} if a limit has blocked the caller; a request for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
- * or that nobody could decide, finds the service unavailable.
+ * abnormal-usage-detected} if a limit has blocked the caller; a request for a number of permits that no call can have is a bad
+ * request instead, and one that waited when the application stopped, or that nobody could decide, finds the service
+ * unavailable. So does one that a limit refuses which finds by itself how much the service can do: its problem is of the type
+ * {@code temporary-reduced-capacity}.
  *
  * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
  *     RateLimiterClosedException}
  * @param status the HTTP status of the answer
+ * @param overloaded whether it is the service that has too much to do, and not the caller who asks too much
  */
-public record Refusal(RuntimeException exception, int status) {
+public record Refusal(RuntimeException exception, int status, boolean overloaded) {
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
     /** The type of a refusal by a limit that has blocked the key of the caller. */
     public static final String BLOCKED_TYPE = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
 
+    public static final String TYPE_OVERLOADED =
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+
+    /** The longest time to retry, in seconds, after an overload, whose end nobody knows. */
+    private static final int LONGEST_OVERLOAD = 3;
+
     private static final List<MediaType> PROBLEMS =
             List.of(MediaType.APPLICATION_PROBLEM_JSON, MediaType.APPLICATION_JSON, MediaType.APPLICATION_PROBLEM_XML);
 
     private static final String UNAVAILABLE = ".unavailable";
     private static final String BLOCKED = ".blocked";
+    private static final String OVERLOADED = ".overloaded";
 
     private static final int DEEPEST = 32;
 
@@ -55,19 +65,22 @@ public record Refusal(RuntimeException exception, int status) {
      * The refusal that an exception is or was caused by, as exception handlers look for causes; null if none.
      *
      * @param status of requests over a limit
+     * @param findsItsLimit whether the limit of a name finds by itself how many calls to admit
      */
-    public static @Nullable Refusal in(Throwable failure, int status) {
+    public static @Nullable Refusal in(Throwable failure, int status, Predicate<String> findsItsLimit) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
             if (cause instanceof RateLimitExceededException exceeded) {
-                boolean unavailable = exceeded.decision().source() == Source.UNAVAILABLE;
-                return new Refusal(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status);
+                boolean undecided = exceeded.decision().source() == Source.UNAVAILABLE;
+                boolean overloaded = !undecided && findsItsLimit.test(exceeded.limit());
+                boolean unavailable = undecided || overloaded;
+                return new Refusal(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status, overloaded);
             }
             if (cause instanceof InvalidPermitsException invalid) {
-                return new Refusal(invalid, HttpStatus.BAD_REQUEST.value());
+                return new Refusal(invalid, HttpStatus.BAD_REQUEST.value(), false);
             }
             if (cause instanceof RateLimiterClosedException closed) {
-                return new Refusal(closed, HttpStatus.SERVICE_UNAVAILABLE.value());
+                return new Refusal(closed, HttpStatus.SERVICE_UNAVAILABLE.value(), false);
             }
         }
         return null;
@@ -132,10 +145,19 @@ public record Refusal(RuntimeException exception, int status) {
         }
     }
 
-    /** The seconds of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
+    /**
+     * The seconds of {@code Retry-After}; null when no retry can succeed, or nobody knows when. After an overload from 1 to 3,
+     * by chance, so that the clients that are refused at one time do not come back at one time.
+     */
     public @Nullable Long retryAfter() {
         Decision decision = decision();
-        return decision == null ? null : LimitFields.retryAfter(decision);
+        if (decision == null) {
+            return null;
+        }
+        // The number of the object is random, and stays the same for all parts of the answer.
+        return overloaded && decision.retryAfter() == null && !decision.never()
+                ? Long.valueOf(1 + System.identityHashCode(decision) % LONGEST_OVERLOAD)
+                : LimitFields.retryAfter(decision);
     }
 
     /** The fields that every answer to the refusal has, the application's own too. */
@@ -175,8 +197,9 @@ public record Refusal(RuntimeException exception, int status) {
         if (isUndecided()) {
             return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
         }
-        String start =
-                "Rate limit '" + decision.limit() + (isBlocked() ? "' has blocked this caller; " : "' is exceeded; ");
+        String start = overloaded
+                ? "The service has too much to do (rate limit '" + decision.limit() + "'); "
+                : "Rate limit '" + decision.limit() + (isBlocked() ? "' has blocked this caller; " : "' is exceeded; ");
         Long seconds = retryAfter();
         if (seconds != null) {
             return start + "retry after " + seconds + " s.";
@@ -198,32 +221,38 @@ public record Refusal(RuntimeException exception, int status) {
     /**
      * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
      * the seconds to wait, 0 if nobody knows them. The codes for a request that nobody could decide end with {@code
-     * .unavailable}, and those for a caller who is blocked with {@code .blocked}.
+     * .unavailable}, those for one that the service has no room for with {@code .overloaded}, and those for a caller who is
+     * blocked with {@code .blocked}.
      */
     ErrorResponse.Builder problem() {
-        Class<?> type = exception.getClass();
         Decision decision = decision();
         Long seconds = retryAfter();
         ErrorResponse.Builder problem = ErrorResponse.builder(exception, HttpStatusCode.valueOf(status), detail())
                 .detailMessageArguments(decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds);
         if (isUndecided()) {
-            return withCodes(problem, type, UNAVAILABLE);
+            return withCodes(problem, UNAVAILABLE);
+        }
+        if (overloaded) {
+            return withCodes(problem, OVERLOADED)
+                    .type(URI.create(TYPE_OVERLOADED))
+                    .title("Request cannot be satisfied due to temporary server capacity constraints");
         }
         if (!(exception instanceof RateLimitExceededException exceeded)) {
             return problem;
         }
         problem.property("violated-policies", exceeded.limits());
         return isBlocked()
-                ? withCodes(problem, type, BLOCKED)
+                ? withCodes(problem, BLOCKED)
                         .type(URI.create(BLOCKED_TYPE))
                         .title("Request not satisfied due to detection of abnormal request pattern")
                 : problem.type(URI.create(TYPE))
                         .title("Request cannot be satisfied as assigned quota has been exceeded");
     }
 
-    private static ErrorResponse.Builder withCodes(ErrorResponse.Builder problem, Class<?> type, String suffix) {
-        return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + suffix)
-                .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + suffix)
-                .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + suffix);
+    private ErrorResponse.Builder withCodes(ErrorResponse.Builder problem, String ending) {
+        Class<?> type = exception.getClass();
+        return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + ending)
+                .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + ending)
+                .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + ending);
     }
 }

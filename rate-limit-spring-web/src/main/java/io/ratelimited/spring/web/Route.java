@@ -105,6 +105,14 @@ public final class Route {
             ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", property, registry);
             LimitProperties use = registry.ofUse(name, property, Map.of()).properties();
             String key = stated.key() == null ? use.key() : stated.key();
+            if (key != null && !key.isBlank() && limit.limit().algorithm().findsItsLimit()) {
+                throw new InvalidRateLimitException(
+                        name,
+                        place + ".key",
+                        "key has no meaning for ADAPTIVE, which finds one limit for all calls of this instance: \""
+                                + key + "\"",
+                        "Remove it, and set the key of the other limits under rate-limit.limits. [RL-112]");
+            }
             if (key != null && !key.isBlank()) {
                 keys.put(name, key);
             }
@@ -113,6 +121,7 @@ public final class Route {
                     expression("key", key, limit, stated.key() == null ? property : place + ".key", beans),
                     use,
                     property,
+                    property + ".priority",
                     // A request has no result that could be charged.
                     (attribute, text) ->
                             attribute.equals("charge") ? null : expression(attribute, text, limit, property, beans),

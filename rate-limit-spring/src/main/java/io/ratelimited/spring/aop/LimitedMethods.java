@@ -300,11 +300,18 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             if (use.charge() != null && limit.countsInFlight()) {
                 throw invalid(
                         "charge",
-                        "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
+                        "charge has no meaning for " + limit.limit().algorithm() + ", which counts calls in flight: \""
+                                + use.charge() + "\"",
                         "Remove it, or use an algorithm that counts over time.");
             }
             return LimitUse.of(
-                    limit, key, use, place("permits"), this::expression, once ? limit.name() + "\n" + use.key() : null);
+                    limit,
+                    key,
+                    use,
+                    place("permits"),
+                    place("priority"),
+                    this::expression,
+                    once ? limit.name() + "\n" + use.key() : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

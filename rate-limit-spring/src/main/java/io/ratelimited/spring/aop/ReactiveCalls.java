@@ -133,7 +133,7 @@ final class ReactiveCalls implements LimitedCall {
 
         private Mono<?> one() {
             Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
-            if (method.charges() || (method.countsInFlight() && request != null)) {
+            if (method.charges() || method.countsInFlight()) {
                 result = result.doOnNext(this::element).doOnError(this::failed);
             }
             return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
@@ -142,9 +142,11 @@ final class ReactiveCalls implements LimitedCall {
         private Flux<?> many() {
             Flux<?> result = entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next);
             if (method.charges()) {
-                result = result.doOnNext(this::element).doOnError(this::failed);
+                result = result.doOnNext(this::element);
             }
-            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
+            return result.doOnError(this::failed)
+                    .doOnTerminate(() -> end(failure))
+                    .doOnCancel(this::cancelled);
         }
 
         private void element(Object value) {
@@ -158,7 +160,8 @@ final class ReactiveCalls implements LimitedCall {
         /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
         private void cancelled() {
             boolean returned = !many && known.count() > 0;
-            end(returned || !method.charges() ? null : new CancellationException("the subscription was cancelled"));
+            boolean follows = method.charges() || method.countsInFlight();
+            end(returned || !follows ? null : new CancellationException("the subscription was cancelled"));
         }
 
         /** Goes on as part of the request. */

@@ -1,9 +1,11 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.End;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import java.util.List;
@@ -59,17 +61,27 @@ public final class Admission {
     }
 
     /** Ends the call, whose cost is not known: it does not count as a call in flight any more. */
-    public void end() {
+    public void end(End end) {
         if (reservation != null) {
-            reservation.release();
+            reservation.release(end);
         }
-        shadows.forEach(shadow -> shadow.reservation.release());
+        shadows.forEach(shadow -> shadow.reservation.release(end));
+    }
+
+    private void release(CallResult result) {
+        Throwable error = result.error();
+        end(CallEnd.of(error, result.cancelled() || (error != null && isAborted(error))));
+    }
+
+    /** Returns whether the client has disconnected, and the failure of the call may come of it. */
+    private boolean isAborted(Throwable error) {
+        return current != null && current.isAborted(error);
     }
 
     /** Ends the call: charges its cost, and does not count it as in flight any more. */
     public void end(CallResult result) {
         charge(result);
-        end();
+        release(result);
     }
 
     /**
@@ -79,15 +91,15 @@ public final class Admission {
     public void endWithResponse(CallResult result) {
         charge(result);
         Object value = result.value();
-        if (value == null || !tryEndWithLater(value)) {
-            end();
+        if (value == null || result.error() != null || !tryEndWithLater(value)) {
+            release(result);
         }
     }
 
     private void charge(CallResult came) {
         if (charges() && claimSettlement()) {
             Throwable error = came.error();
-            boolean aborted = error != null && current != null && current.isAborted(error);
+            boolean aborted = error != null && isAborted(error);
             CallResult result = aborted ? came.asCancelled() : came;
             forEach((request, member) -> {
                 Charge charge = request.charge();
@@ -101,7 +113,7 @@ public final class Admission {
     /** Ends a call that has returned: now, or with the stage or the response that its result is for. */
     public void endWith(@Nullable Object result, @Nullable Throwable error) {
         if (!followsResult()) {
-            end();
+            end(End.ANSWERED);
         } else if (result == null || !tryEndWithLater(result)) {
             end(CallResult.of(result, error));
         }
@@ -198,7 +210,7 @@ public final class Admission {
     /** Gives the permits of a call back that is not made, unless it has been charged. */
     public void cancel() {
         if (!claimSettlement()) {
-            end();
+            end(End.CANCELLED);
             return;
         }
         if (reservation != null) {

@@ -2,6 +2,7 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Permits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.overload.CallEnd;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -52,10 +53,15 @@ final class AdmittedPermits implements ReservedPermits {
     }
 
     @Override
-    public void close() {
+    public void end(@Nullable Throwable error) {
         Admission reserved = admission.getAndSet(null);
         if (reserved != null) {
-            reserved.end();
+            reserved.end(CallEnd.of(error, false));
         }
+    }
+
+    @Override
+    public void close() {
+        end(null);
     }
 }

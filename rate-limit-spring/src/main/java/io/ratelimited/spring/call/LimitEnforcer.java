@@ -191,7 +191,7 @@ public final class LimitEnforcer {
         @Nullable Decision[] refusals = new Decision[claims.length];
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
-            Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos());
+            Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos(), claim.rank());
             boolean late = enforced[i].isTimeOver(waited);
             if (asked.admitted()) {
                 refusals[i] = late ? enforced[i].timeOver() : null;

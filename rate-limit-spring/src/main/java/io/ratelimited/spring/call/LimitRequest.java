@@ -19,6 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param key the key of the budget; null for a limit without keys and for a missing key
  * @param permits 0 or more; 0 asks for nothing
  * @param denied the key is missing, and the limit denies such calls
+ * @param rank the number of the class of the call; {@link RateLimiter#NO_RANK} if it states none
  * @param once names this use of the limit if it charges a web request only once; null if it charges every call
  * @param charge finds the real cost of the call; null if it costs the permits that it takes
  */
@@ -29,6 +30,7 @@ public record LimitRequest(
         @Nullable Object key,
         long permits,
         boolean denied,
+        int rank,
         @Nullable String once,
         @Nullable Charge charge)
         implements Claim, Supplier<Decision> {
@@ -49,7 +51,8 @@ public record LimitRequest(
     /** The request of a call to a limit without expressions. */
     public static LimitRequest of(ConfiguredLimit limit, @Nullable Object key, long permits) {
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
-        return new LimitRequest(limit, limit.enforcement(), limiter, key, permits, false, null, null);
+        return new LimitRequest(
+                limit, limit.enforcement(), limiter, key, permits, false, RateLimiter.NO_RANK, null, null);
     }
 
     /** The requests that can refuse a call: all but those to limits under {@link Policy#SHADOW}; the same array if all can. */

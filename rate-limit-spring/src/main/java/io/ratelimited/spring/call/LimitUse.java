@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
 /**
- * One limit as a method or a route uses it: evaluates the key, the permits, the condition and the tier of a call.
+ * One limit as a method or a route uses it: evaluates the key, the permits, the condition, the tier and the class of a call.
  * Immutable.
  */
 public final class LimitUse {
@@ -29,6 +29,7 @@ public final class LimitUse {
     private final long fixedPermits;
     private final @Nullable CallExpression when;
     private final @Nullable CallExpression tier;
+    private final @Nullable CallExpression priority;
     private final @Nullable CallExpression charge;
     private final @Nullable String once;
 
@@ -39,6 +40,7 @@ public final class LimitUse {
             long fixedPermits,
             @Nullable CallExpression when,
             @Nullable CallExpression tier,
+            @Nullable CallExpression priority,
             @Nullable CallExpression charge,
             @Nullable String once) {
         this.limit = limit;
@@ -47,6 +49,7 @@ public final class LimitUse {
         this.fixedPermits = fixedPermits;
         this.when = when;
         this.tier = tier;
+        this.priority = priority;
         this.charge = charge;
         this.once = once;
     }
@@ -55,7 +58,8 @@ public final class LimitUse {
      * Makes the use that properties describe.
      *
      * @param key the expression of its key, if it has one
-     * @param place where the properties stand
+     * @param place where the properties stand that state the permits
+     * @param priorityPlace where those stand that state the class of calls
      * @param expressions makes the expression of an attribute from its text; null from none
      * @param once names this use of the limit if it charges a web request only once; null if it charges every call
      */
@@ -64,6 +68,7 @@ public final class LimitUse {
             @Nullable CallExpression key,
             LimitProperties properties,
             String place,
+            String priorityPlace,
             BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
             @Nullable String once) {
         String permits = properties.permits();
@@ -71,6 +76,8 @@ public final class LimitUse {
         if (key != null) {
             limit.usedWithKeys();
         }
+        CallExpression priority = expressions.apply("priority", properties.priority());
+        limit.classes().check(priority, priorityPlace);
         return new LimitUse(
                 limit,
                 key,
@@ -78,6 +85,7 @@ public final class LimitUse {
                 permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
                 expressions.apply("when", properties.when()),
                 expressions.apply("tier", properties.tier()),
+                priority,
                 expressions.apply("charge", properties.charge()),
                 once);
     }
@@ -112,6 +120,11 @@ public final class LimitUse {
         return invented(when);
     }
 
+    /** The class of calls, if callers can choose it; null if it is another. */
+    public @Nullable String inventedPriority() {
+        return invented(priority);
+    }
+
     private static @Nullable String invented(@Nullable CallExpression expression) {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
@@ -128,13 +141,19 @@ public final class LimitUse {
 
     /** Returns whether an expression of the limit may read a word of requests. */
     public boolean reads(String word) {
-        return Stream.of(key, permits, when, tier, charge)
+        return Stream.of(key, permits, when, tier, priority, charge)
                 .anyMatch(expression -> expression != null && expression.reads(word));
     }
 
     /** Returns whether every call makes the same request. */
     public boolean isSameForAll() {
-        return key == null && permits == null && when == null && tier == null && charge == null && once == null;
+        return key == null
+                && permits == null
+                && when == null
+                && tier == null
+                && priority == null
+                && charge == null
+                && once == null;
     }
 
     /** The request of every call, if it is the same for all. */
@@ -164,19 +183,22 @@ public final class LimitUse {
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
         long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
+        int rank = priority == null
+                ? RateLimiter.NO_RANK
+                : limit.classes().rank(limiter, priority.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
         if (key == null) {
-            return new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
+            return new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, once, cost);
         }
         Object id = key.asKey(key.value(target, args, current));
         if (id != null) {
             RateLimiter own = limit.limiterOf(id, limiter);
-            return new LimitRequest(limit, enforcement, own, id, weight, false, once, cost);
+            return new LimitRequest(limit, enforcement, own, id, weight, false, rank, once, cost);
         }
         return switch (enforcement.missingKey()) {
-            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
+            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, once, cost);
             case SKIP -> null;
-            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, once, cost);
+            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, rank, once, cost);
         };
     }
 

@@ -12,6 +12,7 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.expression.CallResult;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
@@ -80,10 +81,14 @@ public final class NamedLimits implements RateLimits {
             return call.get();
         }
         Admission admission = enforcer.enter(limitRequests(name, key, 1), currentRequest());
+        Throwable error = null;
         try {
             return call.get();
+        } catch (Throwable ex) {
+            error = ex;
+            throw ex;
         } finally {
-            admission.end();
+            admission.end(CallResult.of(null, error));
         }
     }
 

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Warns of keys that callers can invent, and of tiers and conditions that they can choose, unless another limit of the
- * same call bounds these callers. Thread-safe.
+ * same call bounds these callers; and of classes that they can choose. Thread-safe.
  */
 public final class InventedKeys {
 
@@ -24,6 +24,7 @@ public final class InventedKeys {
      * @param ofEveryRequest limits that each such call passes too
      */
     public void warnOf(String place, List<LimitUse> limits, List<LimitUse> ofEveryRequest) {
+        limits.forEach(limit -> warnOfPriority(place, limit.inventedPriority()));
         if (limits.stream().anyMatch(LimitUse::boundsEveryCaller)
                 || ofEveryRequest.stream().anyMatch(LimitUse::boundsEveryCaller)) {
             return;
@@ -47,6 +48,14 @@ public final class InventedKeys {
                     limit.inventedCondition(),
                     ", and so be without the limit.",
                     "condition up, as in @callers.areLimited(principal)");
+        }
+    }
+
+    /** A bound on each caller is no remedy: a few calls of the best class go before all others. */
+    private void warnOfPriority(String place, @Nullable String expression) {
+        if (expression != null && reported.add(place + expression)) {
+            LOG.warn(place + ": callers can choose the " + expression + ", and so go before all others."
+                    + " Let a bean look the class up, as in @classes.of(principal). [RL-209]");
         }
     }
 

@@ -8,7 +8,9 @@ import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;
 import java.net.URI;
 import java.security.Principal;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -27,7 +29,10 @@ import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.SpelParserConfiguration;
 import org.springframework.expression.spel.ast.BeanReference;
 import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.Elvis;
 import org.springframework.expression.spel.ast.SpelNodeImpl;
+import org.springframework.expression.spel.ast.StringLiteral;
+import org.springframework.expression.spel.ast.Ternary;
 import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
@@ -239,6 +244,25 @@ public final class CallExpression {
     /** Returns whether callers choose the value: it reads their text or a session, and no bean looks that up. */
     public boolean canBeInvented() {
         return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
+    }
+
+    /** The texts that the value can be without a look at the call: {@code 'a'} and {@code 'b'} of {@code #x ? 'a' : 'b'}. */
+    public List<String> constants() {
+        List<String> constants = new ArrayList<>();
+        if (parameter == NONE && bean == null && expression != null) {
+            addConstants(expression.getAST(), constants);
+        }
+        return constants;
+    }
+
+    private static void addConstants(SpelNode node, List<String> constants) {
+        if (node instanceof StringLiteral literal) {
+            constants.add(String.valueOf(literal.getLiteralValue().getValue()));
+        }
+        boolean chooses = node instanceof Ternary || node instanceof Elvis;
+        for (int i = node instanceof Ternary ? 1 : 0; chooses && i < node.getChildCount(); i++) {
+            addConstants(node.getChild(i), constants);
+        }
     }
 
     /** Returns whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */

@@ -39,9 +39,7 @@ final class ChangeText {
     }
 
     private static String of(LimitProperty property, @Nullable Object value) {
-        return value == null
-                ? property.label()
-                : property.label() + "=" + encode(PropertyText.of(value).toString());
+        return value == null ? property.label() : property.label() + "=" + encode(PropertyText.text(value));
     }
 
     /**

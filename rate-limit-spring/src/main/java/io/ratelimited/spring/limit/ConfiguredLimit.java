@@ -3,6 +3,7 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimitProperties.HttpHeaders;
@@ -12,6 +13,8 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.block.BlockReports;
+import io.ratelimited.spring.overload.CallClasses;
+import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
@@ -41,6 +44,8 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Blocks that have begun here. */
     private final LongAdder blocks = new LongAdder();
 
+    private final CallClasses classes;
+    private final @Nullable FoundLimitHistory found;
     private volatile Map<LimitProperty, Object> definition;
     private volatile Settings settings;
     private volatile Shared shared = Shared.NONE;
@@ -61,6 +66,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param resolved the values that result from them
      * @param backend makes the limiters
      * @param blockReports report the blocks of limiters that {@link #reportBlocks} names
+     * @param ticker the time of changes that are remembered
      */
     ConfiguredLimit(
             Map<LimitProperty, Object> definition,
@@ -69,13 +75,19 @@ public final class ConfiguredLimit implements NamedLimit {
             LimiterFactory backend,
             RateLimiter limiter,
             Map<String, RateLimiter> tiers,
-            BlockReports blockReports) {
+            BlockReports blockReports,
+            Ticker ticker) {
         this.backend = backend;
         this.blockReports = blockReports;
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
         this.countsInFlight = limit().algorithm().countsCallsInFlight();
+        this.classes = new CallClasses(limiter);
+        this.found = limit().algorithm().findsItsLimit() ? new FoundLimitHistory(limit().name(), ticker) : null;
+        if (found != null) {
+            limiter.onLimitChange(found::add);
+        }
         this.atStart = resolved;
         this.settings = new Settings(configuration, Map.of(), resolved);
         this.enforcement = enforcement(resolved);
@@ -175,6 +187,16 @@ public final class ConfiguredLimit implements NamedLimit {
                     + "': the limit itself applies. Tiers: " + tiers.keySet() + " [RL-208]");
         }
         return limiter;
+    }
+
+    /** The classes of its calls. */
+    public CallClasses classes() {
+        return classes;
+    }
+
+    /** The last changes of the limit that it has found, the newest first; none unless it finds one. */
+    public List<FoundLimitHistory.Entry> lastChanges() {
+        return found == null ? List.of() : found.last();
     }
 
     /** Returns whether calls count while they are in flight. */

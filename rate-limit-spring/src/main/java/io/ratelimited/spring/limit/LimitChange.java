@@ -240,7 +240,10 @@ final class LimitChange {
             throw invalid(
                     limit,
                     "algorithm cannot change from " + from + " to " + to
-                            + " at run time: calls in flight cannot be counted over time");
+                            + " at run time: "
+                            + (from.countsCallsInFlight() && to.countsCallsInFlight()
+                                    ? "ADAPTIVE is a limit of one process without keys"
+                                    : "calls in flight cannot be counted over time"));
         }
     }
 

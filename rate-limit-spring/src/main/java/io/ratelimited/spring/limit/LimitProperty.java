@@ -6,11 +6,13 @@ import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.overload.ClassTexts;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -37,11 +39,24 @@ public enum LimitProperty {
     BURST(Long.class, Attribute.BURST, Limit.Builder::burst, Limit::burst),
     WARMUP(Duration.class, Attribute.WARMUP, Limit.Builder::warmup, Limit::warmup),
     MAX_CONCURRENT(Integer.class, Attribute.MAX_CONCURRENT, Limit.Builder::maxConcurrent, Limit::maxConcurrent),
-    KEY(String.class, Scope.USE),
+    MIN_CONCURRENT(Integer.class, Attribute.MIN_CONCURRENT, Limit.Builder::minConcurrent, Limit::minConcurrent),
+    LATE_AFTER(Duration.class, Attribute.LATE_AFTER, Limit.Builder::lateAfter, Limit::lateAfter),
+    KEY(String.class, Scope.USE, algorithm -> !algorithm.findsItsLimit()),
     PERMITS(String.class, Scope.USE),
     WHEN(String.class, Scope.USE),
     CHARGE(String.class, Scope.USE),
     TIER(String.class, Scope.USE),
+    PRIORITY(String.class, Scope.USE, Algorithm::countsCallsInFlight),
+    PRIORITIES(
+            List.class,
+            Attribute.PRIORITIES,
+            (builder, value) -> builder.priorities(ClassTexts.names(value)),
+            limit -> limit.priorities().isEmpty() ? null : limit.priorities()),
+    SHARES(
+            Map.class,
+            Attribute.SHARES,
+            (builder, value) -> builder.shares(ClassTexts.shares(value)),
+            limit -> limit.shares().isEmpty() ? null : ClassTexts.percentages(limit.shares())),
     POLICY(Policy.class, Scope.WHOLE),
     MAX_WAIT(Duration.class, Scope.WHOLE),
     FALLBACK(String.class, Scope.USE),

@@ -33,6 +33,7 @@ public final class LimitRegistry {
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
     private final CurrentRequest.@Nullable Source requests;
     private volatile RequestThreads threads;
+    private final Ticker ticker;
     private final LimitChanges changes;
     private final BlockReports blocks;
 
@@ -44,7 +45,7 @@ public final class LimitRegistry {
      * @param threads the threads in which calls that wait may sleep
      * @param reports report changes
      * @param blocks report blocks that begin
-     * @param ticker the time until budgets of callers end
+     * @param ticker the time until budgets of callers end, and of changes that are remembered
      * @throws InvalidRateLimitException when there is no backend for limits that name none
      */
     public LimitRegistry(
@@ -57,6 +58,7 @@ public final class LimitRegistry {
             Ticker ticker) {
         this.blocks = blocks;
         this.threads = threads;
+        this.ticker = ticker;
         this.changes = new LimitChanges(reports, ticker);
         this.properties = properties;
         this.requests = requests;
@@ -190,6 +192,12 @@ public final class LimitRegistry {
         return ResolvedLimit.ofUse(properties, name, place, declared);
     }
 
+    /** Returns whether a limit that is known finds by itself how many calls to admit. */
+    public boolean findsItsLimit(String name) {
+        ConfiguredLimit limit = limits.get(name);
+        return limit != null && limit.limit().algorithm().findsItsLimit();
+    }
+
     /** Returns whether no limit is known so far: neither a property nor a bean that was looked at has one. */
     public boolean isEmpty() {
         return limits.isEmpty();
@@ -259,19 +267,21 @@ public final class LimitRegistry {
                     + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
                     + " alone is ignored, since the properties make it " + resolved.algorithm());
         }
-        ConfiguredLimit created = new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks);
+        ConfiguredLimit created =
+                new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks, ticker);
         created.limiters().forEach(created::reportBlocks);
         return created;
     }
 
     private void requireDefined(ResolvedLimit limit) {
-        if (limit.values().containsKey(LimitProperty.RATE)
+        LimitProperty missing = size(limit.algorithm());
+        if (missing == null
+                || limit.values().containsKey(LimitProperty.RATE)
                 || limit.values().containsKey(LimitProperty.MAX_CONCURRENT)) {
             return;
         }
         Set<String> known = new TreeSet<>(limits.keySet());
         known.addAll(properties.limits().keySet());
-        LimitProperty missing = size(limit.algorithm());
         throw new InvalidRateLimitException(
                 limit.name(),
                 limit.place(),
@@ -326,7 +336,7 @@ public final class LimitRegistry {
         Layer annotation = Layer.ofAnnotation(name, place, Map.of());
         ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
         LimitProperty size = size(alone.algorithm());
-        if (!alone.values().containsKey(size)) {
+        if (size != null && !alone.values().containsKey(size)) {
             return "its " + size.kebab() + " is missing";
         }
         Layer stated = alone.layers().get(0);
@@ -340,8 +350,11 @@ public final class LimitRegistry {
                         .orElse(null);
     }
 
-    /** The property without which no limit of an algorithm can be. */
-    private static LimitProperty size(Algorithm algorithm) {
+    /** The property without which no limit of an algorithm can be; null if it needs none. */
+    private static @Nullable LimitProperty size(Algorithm algorithm) {
+        if (algorithm.findsItsLimit()) {
+            return null;
+        }
         return algorithm.countsCallsInFlight() ? LimitProperty.MAX_CONCURRENT : LimitProperty.RATE;
     }
 }

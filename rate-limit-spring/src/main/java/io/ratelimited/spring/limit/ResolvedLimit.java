@@ -246,13 +246,7 @@ public final class ResolvedLimit {
     Limit limit() {
         checkMaxWait();
         checkOvershoot();
-        if (values.containsKey(LimitProperty.CHARGE) && algorithm.countsCallsInFlight()) {
-            throw invalid(
-                    LimitProperty.CHARGE,
-                    "has no meaning for CONCURRENCY, which counts calls in flight: \""
-                            + values.get(LimitProperty.CHARGE) + "\"",
-                    "Remove it, or use an algorithm that counts over time.");
-        }
+        checkUses();
         try {
             Limit.Builder builder = Limit.of(name, algorithm);
             values.forEach((property, value) -> property.set(builder, value));
@@ -271,6 +265,43 @@ public final class ResolvedLimit {
         Layer origin = origin(LimitProperty.BLOCK);
         return origin != null
                 && (origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED);
+    }
+
+    /** Checks the properties of uses that depend on the algorithm. */
+    private void checkUses() {
+        if (values.containsKey(LimitProperty.CHARGE) && algorithm.countsCallsInFlight()) {
+            throw invalid(
+                    LimitProperty.CHARGE,
+                    "has no meaning for " + algorithm + ", which counts calls in flight: \""
+                            + values.get(LimitProperty.CHARGE) + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
+        }
+        if (values.containsKey(LimitProperty.KEY) && !LimitProperty.KEY.hasMeaningFor(algorithm)) {
+            throw invalid(
+                    LimitProperty.KEY,
+                    "has no meaning for " + algorithm + ", which finds one limit for all calls of this instance: \""
+                            + values.get(LimitProperty.KEY) + "\"",
+                    "Remove it, and limit each caller by a second limit on the same call.");
+        }
+        if (!values.containsKey(LimitProperty.PRIORITY)) {
+            return;
+        }
+        if (!LimitProperty.PRIORITY.hasMeaningFor(algorithm)) {
+            throw invalid(
+                    LimitProperty.PRIORITY,
+                    "has no meaning for " + algorithm + ": \"" + values.get(LimitProperty.PRIORITY) + "\"",
+                    "Remove it, or use ADAPTIVE or CONCURRENCY.");
+        }
+        Layer origin = origin(LimitProperty.PRIORITY);
+        boolean meansOthers = origin != null && origin.strength() == Layer.Strength.DEFAULT;
+        if (!meansOthers && !(values.get(LimitProperty.PRIORITIES) instanceof List<?> classes && !classes.isEmpty())) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place(LimitProperty.PRIORITY),
+                    "priority has no classes to choose from: \"" + values.get(LimitProperty.PRIORITY) + "\"",
+                    "Set " + PropertyText.limit(name)
+                            + ".priorities, the best first, as in [critical, batch]. [RL-117]");
+        }
     }
 
     private void checkMaxWait() {

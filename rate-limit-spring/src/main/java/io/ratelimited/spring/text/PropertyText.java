@@ -7,7 +7,10 @@ import java.time.Duration;
 import java.time.ZoneId;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.springframework.format.datetime.standard.DurationFormatterUtils;
 import org.springframework.util.NumberUtils;
@@ -37,8 +40,18 @@ public final class PropertyText {
         return value instanceof ZoneId zone ? zone.getId() : value;
     }
 
+    /** A value as one text: the elements of a list with commas, the entries of a map as in {@code a=1,b=2}. */
+    public static String text(Object value) {
+        if (value instanceof Map<?, ?> map) {
+            return map.entrySet().stream().map(String::valueOf).collect(Collectors.joining(","));
+        }
+        return value instanceof List<?> list
+                ? list.stream().map(String::valueOf).collect(Collectors.joining(","))
+                : of(value).toString();
+    }
+
     /**
-     * Reads a value that {@link #of(Object)} shows.
+     * Reads a value that {@link #text} has written.
      *
      * @throws IllegalArgumentException when the text is no value of the type
      */
@@ -58,6 +71,24 @@ public final class PropertyText {
             } catch (DateTimeException ex) {
                 throw new IllegalArgumentException("'" + text + "' is no time zone", ex);
             }
+        }
+        if (type == List.class) {
+            return Stream.of(text.split("\\s*,\\s*"))
+                    .filter(part -> !part.isBlank())
+                    .toList();
+        }
+        if (type == Map.class) {
+            Map<String, String> map = new TreeMap<>();
+            for (String entry : text.split("\\s*,\\s*")) {
+                int middle = entry.lastIndexOf('=');
+                if (middle < 0) {
+                    throw new IllegalArgumentException("'" + entry + "' is no entry such as batch=5%");
+                }
+                map.put(
+                        entry.substring(0, middle).strip(),
+                        entry.substring(middle + 1).strip());
+            }
+            return map;
         }
         return type == String.class ? text : NumberUtils.parseNumber(text, type.asSubclass(Number.class));
     }

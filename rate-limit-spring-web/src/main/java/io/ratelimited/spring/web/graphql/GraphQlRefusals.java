@@ -5,6 +5,7 @@ import graphql.GraphQLError;
 import graphql.GraphqlErrorBuilder;
 import graphql.schema.DataFetchingEnvironment;
 import io.ratelimited.core.Decision;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Refusal;
 import java.util.LinkedHashMap;
@@ -27,9 +28,11 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
 
     private static final ErrorClassification UNAVAILABLE = ErrorClassification.errorClassification("UNAVAILABLE");
 
+    private final LimitRegistry limits;
     private final InvalidPermitsLog log;
 
-    public GraphQlRefusals(InvalidPermitsLog log) {
+    public GraphQlRefusals(LimitRegistry limits, InvalidPermitsLog log) {
+        this.limits = limits;
         this.log = log;
     }
 
@@ -45,7 +48,7 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
 
     /** Empty if it is no refusal: then the next resolver is asked. */
     private Mono<List<GraphQLError>> resolve(Throwable failure, Supplier<GraphqlErrorBuilder<?>> error) {
-        Refusal refusal = Refusal.in(failure, HttpStatus.TOO_MANY_REQUESTS.value());
+        Refusal refusal = Refusal.in(failure, HttpStatus.TOO_MANY_REQUESTS.value(), limits::findsItsLimit);
         if (refusal == null) {
             return Mono.empty();
         }

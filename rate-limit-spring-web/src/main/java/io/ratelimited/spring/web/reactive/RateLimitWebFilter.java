@@ -1,8 +1,10 @@
 package io.ratelimited.spring.web.reactive;
 
+import io.ratelimited.core.End;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
+import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
 import io.ratelimited.spring.web.RouteLimits;
@@ -12,12 +14,15 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.web.ErrorResponse;
 import org.springframework.web.cors.reactive.CorsUtils;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebFilterChain;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 import reactor.core.scheduler.Schedulers;
 
 /**
@@ -110,13 +115,29 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
                 .onErrorResume(
                         RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
                 .flatMap(Function.identity())
-                .doFinally(signal -> end(entered));
+                .doOnError(failure -> end(entered, ofFailure(failure, call)))
+                .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
+    }
+
+    private static End ofSignal(SignalType signal, ServerWebExchange exchange) {
+        if (signal == SignalType.CANCEL) {
+            return End.CANCELLED;
+        }
+        HttpStatusCode status = exchange.getResponse().getStatusCode();
+        return status == null ? End.ANSWERED : CallEnd.ofStatus(status.value());
+    }
+
+    /** Handlers of errors write the answer only behind this filter. */
+    private static End ofFailure(Throwable failure, ReactiveCurrentRequest call) {
+        return failure instanceof ErrorResponse answer
+                ? CallEnd.ofStatus(answer.getStatusCode().value())
+                : CallEnd.of(failure, call.isAborted(failure));
     }
 
     /** Ends the request, or its wait. */
-    private static void end(CompletableFuture<Admission> entered) {
+    private static void end(CompletableFuture<Admission> entered, End end) {
         if (!entered.cancel(false)) {
-            entered.thenAccept(Admission::end);
+            entered.thenAccept(admission -> admission.end(end));
         }
     }
 }

@@ -53,6 +53,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private volatile ServerWebExchange exchange;
 
     private volatile @Nullable Decision refused;
+    /** Whether the limit of {@link #refused} finds by itself how many calls to admit. */
+    private volatile boolean overloaded;
 
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
@@ -175,7 +177,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
         if (outcome == Outcome.REJECTED) {
             @Nullable Decision[] both = {refused, decision.get()};
-            refused = both[AllOf.decisive(both)];
+            int decisive = AllOf.decisive(both);
+            refused = both[decisive];
+            overloaded = decisive == 0 ? overloaded : applied.algorithm().findsItsLimit();
         }
         if (!style.isNone() && limit.showsHeaders()) {
             decided(applied, decision.get());
@@ -259,7 +263,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (refusal == null || status == null || !status.isError()) {
             return;
         }
-        new Refusal(new RateLimitExceededException(refusal), status.value())
+        new Refusal(new RateLimitExceededException(refusal), status.value(), overloaded)
                 .fields()
                 .forEach((name, value) -> {
                     if (!headers.containsHeader(name)) {

@@ -5,6 +5,7 @@ import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Refusal;
 import io.ratelimited.spring.web.RefusalHandlers;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
@@ -64,15 +65,18 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
     @Override
     public Mono<Void> handle(ServerWebExchange exchange, Throwable failure) {
-        Refusal refusal = Refusal.in(failure, status);
+        Refusal refusal = in(failure);
         if (refusal == null || exchange.getResponse().isCommitted()) {
             return Mono.error(failure);
         }
         return isSeenByAdvice(exchange)
                 ? write(exchange, refusal)
                 : answer(exchange, refusal.exception())
-                        .onErrorResume(
-                                ex -> Refusal.in(ex, status) == null ? Mono.error(ex) : write(exchange, refusal));
+                        .onErrorResume(ex -> in(ex) == null ? Mono.error(ex) : write(exchange, refusal));
+    }
+
+    private @Nullable Refusal in(Throwable failure) {
+        return Refusal.in(failure, status, limits::findsItsLimit);
     }
 
     /** Advice of the application sees what handlers throw, and has not seen what a filter before them has thrown. */
@@ -126,7 +130,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     }
 
     private boolean isForApplication(ServerWebExchange exchange, Throwable failure, HandlerMethod method) {
-        Refusal refusal = Refusal.in(failure, status);
+        Refusal refusal = in(failure);
         String accept = exchange.getRequest().getHeaders().getFirst(HttpHeaders.ACCEPT);
         return refusal == null || handlers.areFor(refusal, failure, method.getBeanType(), accept);
     }

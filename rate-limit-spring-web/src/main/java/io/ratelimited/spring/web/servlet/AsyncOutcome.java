@@ -3,6 +3,7 @@ package io.ratelimited.spring.web.servlet;
 import jakarta.servlet.http.HttpServletRequest;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 import org.springframework.web.context.request.NativeWebRequest;
@@ -20,6 +21,8 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
     private volatile boolean started;
     /** Whether a timeout or an error of the connection has come before the result; an interrupted task still has one then. */
     private volatile boolean aborted;
+    /** Whether that was a timeout. */
+    private volatile boolean timedOut;
     /** Null until it is known. */
     private volatile @Nullable Known known;
 
@@ -60,6 +63,7 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
 
     @Override
     public <T> Object handleTimeout(NativeWebRequest request, Callable<T> task) {
+        timedOut = true;
         return aborted();
     }
 
@@ -70,6 +74,7 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
 
     @Override
     public <T> boolean handleTimeout(NativeWebRequest request, DeferredResult<T> result) {
+        timedOut = true;
         aborted();
         return true;
     }
@@ -97,6 +102,15 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         return hasValue ? result : returned;
     }
 
+    /** A cancellation for the cost of the call; its cause says whether the time was over. */
+    private CancellationException unfinished() {
+        CancellationException unfinished = new CancellationException("the response ended before its result was there");
+        if (timedOut) {
+            unfinished.initCause(new TimeoutException("the result has taken too long"));
+        }
+        return unfinished;
+    }
+
     /**
      * The response has ended.
      *
@@ -107,7 +121,7 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         if (outcome != null && !aborted) {
             action.accept(outcome.value, outcome.error);
         } else if (started) {
-            action.accept(value(null), new CancellationException("the response ended before its result was there"));
+            action.accept(value(null), unfinished());
         } else {
             action.accept(returned, null);
         }

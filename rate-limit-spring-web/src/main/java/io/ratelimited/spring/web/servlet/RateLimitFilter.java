@@ -116,11 +116,14 @@ public final class RateLimitFilter implements Filter, Ordered {
         boolean async = false;
         call.begin();
         if (admission != null) {
-            call.atEnd(admission::end);
+            call.atEnd(() -> admission.end(call.endOfResponse()));
         }
         try {
             chain.doFilter(request, response);
             async = request.isAsyncStarted() && new End(call).follow(request);
+        } catch (Throwable ex) {
+            call.failed(ex);
+            throw ex;
         } finally {
             if (!async) {
                 call.end();
@@ -151,12 +154,15 @@ public final class RateLimitFilter implements Filter, Ordered {
 
         @Override
         public void onTimeout(AsyncEvent event) {
-            // Its handler completes it.
+            // Its handler completes it, and its status says how it has ended.
         }
 
         /** Nothing more of this response reaches the client, and Jetty reports no completion of one that has begun. */
         @Override
         public void onError(AsyncEvent event) {
+            if (event.getThrowable() != null) {
+                call.failed(event.getThrowable());
+            }
             call.end();
         }
 

@@ -1,9 +1,11 @@
 package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.http.HttpServletRequest;
@@ -159,6 +161,19 @@ final class ServletCurrentRequest implements CurrentRequest {
     /** The caller will {@link #end} the request. */
     void begin() {
         state.begin();
+    }
+
+    /** Notes the failure of the response; the first is the cause of others. */
+    void failed(Throwable failure) {
+        state.failed(failure);
+    }
+
+    /** How the response has ended, to be asked {@link #atEnd}. */
+    End endOfResponse() {
+        Throwable failure = state.failure();
+        return failure != null
+                ? CallEnd.of(failure, isAborted(failure))
+                : CallEnd.ofStatus(response == null ? 0 : response.getStatus());
     }
 
     /** Runs an action when the request ends; only after {@link #begin}. */

@@ -78,7 +78,7 @@ public final class ServletRefusals {
     /** The refusal that an exception is or was caused by; null if none. */
     @Nullable
     Refusal in(Throwable failure) {
-        return Refusal.in(failure, status);
+        return Refusal.in(failure, status, limits::findsItsLimit);
     }
 
     /** Sets the parts that every answer has, whoever writes it: its fields, and those that let scripts read them. */

@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The state of a servlet request, kept with it through all its dispatches: the fields of its response, what it has been
@@ -27,6 +28,9 @@ final class ServletRequestState {
     private List<Runnable> atEnd = List.of();
     /** The fields of the refusal that has been answered, beside those of limits. */
     private Map<String, String> refusal = Map.of();
+
+    /** The failure of the response; null if none is known. */
+    private @Nullable Throwable failure;
 
     private boolean followed;
     private boolean ended;
@@ -63,6 +67,17 @@ final class ServletRequestState {
         if (!ended && !response.isCommitted()) {
             fields.write(style, response::setHeader);
         }
+    }
+
+    /** Notes the failure of the response; the first is the cause of others. */
+    synchronized void failed(Throwable cause) {
+        if (failure == null) {
+            failure = cause;
+        }
+    }
+
+    synchronized @Nullable Throwable failure() {
+        return failure;
     }
 
     /** A refusal of the request is being answered with these fields beside those of its limits. */

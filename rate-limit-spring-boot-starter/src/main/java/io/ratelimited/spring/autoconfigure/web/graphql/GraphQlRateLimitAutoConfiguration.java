@@ -2,6 +2,7 @@ package io.ratelimited.spring.autoconfigure.web.graphql;
 
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.graphql.GraphQlRefusals;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -24,7 +25,7 @@ import reactor.core.publisher.Mono;
 public final class GraphQlRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitGraphQlRefusals")
-    GraphQlRefusals rateLimitGraphQlRefusals(LimitEnforcer enforcer) {
-        return new GraphQlRefusals(new InvalidPermitsLog(enforcer.ticker()));
+    GraphQlRefusals rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
+        return new GraphQlRefusals(limits, new InvalidPermitsLog(enforcer.ticker()));
     }
 }

@@ -166,8 +166,8 @@ public final class ReactiveRateLimitAutoConfiguration {
         /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-        RefusalErrorAttributes errorAttributes() {
-            return new RefusalErrorAttributes();
+        RefusalErrorAttributes errorAttributes(ObjectProvider<LimitRegistry> limits) {
+            return new RefusalErrorAttributes(name -> limits.getObject().findsItsLimit(name));
         }
     }
 

@@ -1,0 +1,85 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.TimeGauge;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.overload.FoundLimit;
+import io.ratelimited.spring.NamedLimit;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.ToDoubleFunction;
+
+/** The meters of a limit that finds itself; those of its tiers are added up. */
+final class FoundLimitMeters {
+
+    /** The class of calls where a limit has no classes. */
+    private static final String NO_CLASS = "none";
+
+    private FoundLimitMeters() {}
+
+    static List<Meter> register(MeterRegistry registry, NamedLimit limit) {
+        List<Meter> meters = new ArrayList<>();
+        meters.add(gauge(
+                registry,
+                limit,
+                "rate.limit.concurrency",
+                "Calls in flight that the limit, which finds itself, admits now",
+                FoundLimit::limit));
+        meters.add(gauge(
+                registry, limit, "rate.limit.in.flight", "Calls in flight under the limit", FoundLimit::inFlight));
+        meters.add(TimeGauge.builder("rate.limit.base.time", limit, TimeUnit.NANOSECONDS, FoundLimitMeters::baseNanos)
+                .description("Time of a call that waits for no other, as far as the limit has found")
+                .tag("limit", limit.name())
+                .register(registry));
+        List<String> classes = limit.limit().priorities();
+        for (String name : classes.isEmpty() ? List.of(NO_CLASS) : classes) {
+            meters.add(FunctionCounter.builder("rate.limit.refused", limit, refusing -> refused(refusing, name))
+                    .description("Calls that the limit has refused, by their class")
+                    .tag("limit", limit.name())
+                    .tag("priority", name)
+                    .register(registry));
+        }
+        return meters;
+    }
+
+    private static Meter gauge(
+            MeterRegistry registry,
+            NamedLimit limit,
+            String name,
+            String description,
+            ToDoubleFunction<FoundLimit> value) {
+        return Gauge.builder(name, limit, measured -> sum(measured, value))
+                .description(description)
+                .tag("limit", limit.name())
+                .register(registry);
+    }
+
+    private static double sum(NamedLimit limit, ToDoubleFunction<FoundLimit> value) {
+        return LimitMeters.limiters(limit)
+                .map(RateLimiter::foundLimit)
+                .mapToDouble(found -> found == null ? 0 : value.applyAsDouble(found))
+                .sum();
+    }
+
+    /** Not a number while nothing is known. */
+    private static double baseNanos(NamedLimit limit) {
+        FoundLimit found = limit.limiter().foundLimit();
+        Duration base = found == null ? null : found.baseTime();
+        return base == null ? Double.NaN : base.toNanos();
+    }
+
+    /** A class that a change has taken away counts no more. */
+    private static double refused(NamedLimit limit, String name) {
+        int rank = name.equals(NO_CLASS) ? 0 : limit.limit().rank(name);
+        return sum(
+                limit,
+                found -> rank >= 0 && rank < found.refused().size()
+                        ? found.refused().get(rank)
+                        : 0);
+    }
+}
