@@ -194,8 +194,8 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
-                    assertThat(server.<Long>ask(
-                                    commands -> commands.exists(new KeyNames("rl").of("search", "", "bob") + "~t")))
+                    assertThat(server.<Long>ask(commands -> commands.exists(
+                                    new KeyNames("rl").ofLimit("search", "").of("bob") + "~t")))
                             .isEqualTo(1);
                 });
     }
@@ -303,8 +303,8 @@ class RedisWiringTest {
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
                     limiter(context).tryAcquire("cid", 1);
-                    assertThat(server.<Long>ask(
-                                    commands -> commands.exists(new KeyNames("own").of("search", "", "cid") + "~t")))
+                    assertThat(server.<Long>ask(commands -> commands.exists(
+                                    new KeyNames("own").ofLimit("search", "").of("cid") + "~t")))
                             .isEqualTo(1);
                 });
     }
@@ -360,7 +360,8 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Property rate-limit.backend is redis, but the module rate-limit-redis is not on the class path",
+                        "Property rate-limit.backend is redis, but the module rate-limit-redis is not on the class"
+                                + " path",
                         "io.ratelimited:rate-limit-redis"));
     }
 
@@ -370,7 +371,8 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search.backend): backend is redis, but the module rate-limit-redis",
+                        "Limit 'search' (rate-limit.limits.search.backend): backend is redis, but the module"
+                                + " rate-limit-redis",
                         "set backend: memory"));
     }
 
@@ -427,7 +429,8 @@ class RedisWiringTest {
                 "rate-limit.redis.expected-nodes=0 | rate-limit.redis.expected-nodes must be at least 1: 0",
                 "rate-limit.redis.key-prefix= | rate-limit.redis.key-prefix must not be blank",
                 "rate-limit.limits.search.max-overshoot=101% | maxOvershoot must be from 0% to 100%: \"101%\"",
-                "rate-limit.limits.search.algorithm=sliding-log | maxOvershoot has no meaning for SLIDING_LOG, which is always exact: 5%",
+                "rate-limit.limits.search.algorithm=sliding-log | maxOvershoot has no meaning for SLIDING_LOG, which"
+                        + " is always exact: 5%",
                 "rate-limit.limits.search.backend=memory | maxOvershoot has no meaning for backend memory: 5%",
             })
     void whatCannotBeMeantFailsTheStart(String property, String told) {
@@ -460,7 +463,8 @@ class RedisWiringTest {
                         "rate-limit.limits.search.on-failure=deny")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search.on-failure): onFailure has no meaning for backend memory: deny",
+                        "Limit 'search' (rate-limit.limits.search.on-failure): onFailure has no meaning for backend"
+                                + " memory: deny",
                         "set backend to redis"));
     }
 
