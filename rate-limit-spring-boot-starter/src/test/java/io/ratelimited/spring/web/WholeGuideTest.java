@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -60,6 +61,15 @@ class WholeGuideTest {
 
     @TempDir
     private Path directory;
+
+    @Test
+    void eachExceptionStillHasSnippets() {
+        assertThat(ELSEWHERE).allSatisfy(snippets -> {
+            String[] pageAndKind = snippets.split(" ");
+            assertThat(DocPage.page(Path.of("..", pageAndKind[0])).blocks(pageAndKind[1]))
+                    .isNotEmpty();
+        });
+    }
 
     @ParameterizedTest
     @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
