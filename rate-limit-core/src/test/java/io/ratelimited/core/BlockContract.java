@@ -207,7 +207,10 @@ public abstract class BlockContract {
     void aCallOfNothingGoesDuringABlock() {
         RateLimiter limiter = limiter(limit());
         offend(limiter, "a");
-        assertThat(limiter.reserve("a", 0, 0).isRefused()).isFalse();
+        Reservation nothing = limiter.reserve("a", 0, 0);
+        assertThat(nothing.isRefused()).isFalse();
+        assertThat(nothing.decision().admitted()).isTrue();
+        assertThat(limiter.peek("a", 0, 0).admitted()).isTrue();
         assertThat(limiter.tryAcquire("a", 0)).isTrue();
     }
 

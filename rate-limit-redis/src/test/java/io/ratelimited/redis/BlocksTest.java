@@ -121,7 +121,7 @@ class BlocksTest {
     @Test
     void aKeyOfALimitWithoutBlocksHasOneValueAndABlockExpiresWhenItIsForgiven() {
         node(builder().withoutBlocks().build()).tryAcquire("k", 1);
-        String name = new KeyNames("rl").of("guesses", "", "k");
+        String name = new KeyNames("rl").ofLimit("guesses", "").of("k");
         assertThat(REDIS.server().<List<String>>ask(commands -> commands.keys(name + "*")))
                 .hasSize(1);
         offend(node(limit()));
@@ -134,7 +134,7 @@ class BlocksTest {
     @Test
     void aValueThatNoScriptHasWrittenBlocksNobody() {
         RateLimiter limiter = node(limit());
-        String name = new KeyNames("rl").of("guesses", "", "k") + "~block";
+        String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~block";
         for (String value : List.of("", "garbage", "x".repeat(16), "ÿ".repeat(8))) {
             REDIS.server().ask(commands -> commands.set(name, value));
             assertThat(limiter.peek("k", 1, 0).blocked()).as(value).isFalse();

@@ -106,6 +106,36 @@ class RedisClusterTest {
         }
     }
 
+    /** A caller who has never offended has a budget on one server, and no block on either. */
+    @Test
+    void aLimitWithBlocksIsDecidedByRedisWhileASlotMoves() {
+        try (RedisBackend backend = backend();
+                RedisBackend other = backend()) {
+            Limit limit = Limit.of("many", Algorithm.TOKEN_BUCKET)
+                    .rate("5/d")
+                    .block(Duration.ofMinutes(10))
+                    .build();
+            RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+            RateLimiter elsewhere = other.limiter(limit, RedisLimitOptions.DEFAULTS);
+            until(() -> limiter.peek("seen", 1, 0).source() == Source.REDIS, "connected", Duration.ofMinutes(1));
+            until(() -> elsewhere.peek("seen", 1, 0).source() == Source.REDIS, "connected", Duration.ofMinutes(1));
+            limiter.tryAcquire("seen", 1);
+            for (String caller : List.of("seen", "new")) {
+                int slot = move(caller);
+                int left = caller.equals("seen") ? 4 : 5;
+                for (int call = 1; call <= left; call++) {
+                    Reservation next = limiter.reserve(caller, 1, 0);
+                    assertThat(next.decision().source()).isEqualTo(Source.REDIS);
+                    assertThat(next.isRefused()).isFalse();
+                }
+                assertThat(limiter.reserve(caller, 1, 0).decision().blocked()).isTrue();
+                assertThat(limiter.peek(caller, 1, 0).blocked()).isTrue();
+                stay(slot);
+                until(() -> elsewhere.peek(caller, 1, 0).blocked(), "known to all", Duration.ofMinutes(1));
+            }
+        }
+    }
+
     private static RateLimiter limiter(RedisBackend backend, String name, int permits) {
         return backend.limiter(
                 Limit.of(name, Algorithm.TOKEN_BUCKET).rate(permits + "/d").build(), RedisLimitOptions.DEFAULTS);
@@ -116,7 +146,7 @@ class RedisClusterTest {
     }
 
     /** From now on the slot of a caller is on its way to another primary, and stays so. */
-    private static void move(String caller) {
+    private static int move(String caller) {
         int slot = SlotHash.getSlot(new KeyNames("rl").ofLimit("many", "").of(caller));
         int from = slot / (SlotHash.SLOT_COUNT / 3 + 1);
         RedisProcess source = cluster.primary(from);
@@ -125,6 +155,14 @@ class RedisClusterTest {
         String targetId = target.ask(commands -> commands.clusterMyId());
         target.ask(commands -> commands.clusterSetSlotImporting(slot, sourceId));
         source.ask(commands -> commands.clusterSetSlotMigrating(slot, targetId));
+        return slot;
+    }
+
+    /** The slot does not move any more. */
+    private static void stay(int slot) {
+        for (int i = 0; i < 3; i++) {
+            cluster.primary(i).ask(commands -> commands.clusterSetSlotStable(slot));
+        }
     }
 
     @AfterEach

@@ -12,6 +12,7 @@ import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -106,7 +107,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         ScriptParameters current = parameters();
         ScriptBlocks.State owed = blocks.owed(text);
         if (owed != null) {
-            return refusedBy(owed);
+            return remembered(owed);
         }
         if (maxOvershoot > 0
                 && current.blocks() == null
@@ -164,7 +165,34 @@ public final class RedisRateLimiter extends RemoteLimiter {
                     ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
                     blocks.learn(text, state);
                     return current.read(ScriptBlocks.without(reply), calls, state);
-                });
+                })
+                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
+                        ? askForBudget(name, text, operation, current, calls)
+                        : CompletableFuture.failedFuture(failure));
+    }
+
+    /**
+     * Asks Redis for the budget alone, while its slot moves and no script may have two keys. A block that this node knows holds,
+     * and one that begins is owed.
+     */
+    private CompletableFuture<ScriptReply[]> askForBudget(
+            String name, String text, String operation, ScriptParameters current, List<PermitRequest> calls) {
+        ScriptBlocks.State known = blocks.of(text);
+        if (known != null) {
+            ScriptReply[] all = new ScriptReply[calls.size()];
+            Arrays.fill(all, remembered(known));
+            return CompletableFuture.completedFuture(all);
+        }
+        return super.ask(name, operation, current, calls).thenApply(replies -> {
+            for (int i = 0; i < replies.length; i++) {
+                if (operation.equals("take")
+                        && replies[i].hasRetry()
+                        && LocalFallback.isOffence(current, calls.get(i).offends() ? 0 : CROWDED)) {
+                    replies[i] = replies[i].withBlock(blocks.offend(current, text, name));
+                }
+            }
+            return replies;
+        });
     }
 
     /** Asks Redis, together with other calls of the key. */
@@ -350,11 +378,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Nullable
     ScriptReply blockedHere(@Nullable String text) {
         ScriptBlocks.State state = blocks.of(text);
-        return state == null ? null : refusedBy(state);
+        return state == null ? null : ScriptReply.blocked(state, parameters(), Source.FALLBACK);
     }
 
-    private ScriptReply refusedBy(ScriptBlocks.State state) {
-        return ScriptReply.local(~1, 0, parameters()).withBlock(state);
+    /** The refusal by a block that this node remembers while Redis answers. */
+    private ScriptReply remembered(ScriptBlocks.State state) {
+        return ScriptReply.blocked(state, parameters(), Source.DENY_CACHE);
     }
 
     @Override
@@ -362,7 +391,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         ScriptBlocks.State owed = permits == 0 ? null : blocks.owed(text);
         return owed == null
                 ? super.peekInRedis(text, permits, maxWait, knownNanos)
-                : CompletableFuture.completedFuture(refusedBy(owed).decision());
+                : CompletableFuture.completedFuture(remembered(owed).decision());
     }
 
     NodeBlocks blocks() {

@@ -52,6 +52,11 @@ record ScriptReply(
         return new ScriptReply(outcome, remaining, 0, "", parameters, Source.FALLBACK);
     }
 
+    /** The refusal of a call whose key this node knows to be blocked, and of whose budget it knows nothing. */
+    static ScriptReply blocked(ScriptBlocks.State block, ScriptParameters parameters, Source source) {
+        return new ScriptReply(~1, 0, 0, "", parameters, source, block);
+    }
+
     /** The refusal of every call, while Redis is away. */
     static ScriptReply unavailable(ScriptParameters parameters) {
         return new ScriptReply(UNKNOWN, 0, 0, "", parameters, Source.UNAVAILABLE);
@@ -124,7 +129,7 @@ record ScriptReply(
     }
 
     ScriptReply withOutcome(long value) {
-        return new ScriptReply(value, remaining, reset, mark, parameters, source, block);
+        return new ScriptReply(value, remaining, reset, mark, parameters, source, value >= 0 ? null : block);
     }
 
     /** The reply with the block of its key; an admitted call has none. */

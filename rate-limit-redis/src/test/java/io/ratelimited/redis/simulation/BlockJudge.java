@@ -81,14 +81,15 @@ final class BlockJudge {
         if (other.sentAt <= seen.decidedAt || other.decidedAt == Call.NEVER || losesBlocks()) {
             return;
         }
+        // What a node remembers may be a block of its own that Redis does not have yet.
+        boolean isShared = seen.source == Source.REDIS;
         boolean byRedis = other.source == Source.REDIS || other.source == Source.DENY_CACHE;
-        boolean known = other.node == seen.node || (byRedis && !seen.isLocal());
-        // What a node has begun by itself may be lost on its way to Redis if another fault follows.
-        boolean owed = seen.isLocal() && byRedis && !isOnlyOutage();
-        if (known && !owed && other.decidedAt < end - MARGIN && other.went()) {
+        // While a slot moves, only the nodes that have seen a block know of it.
+        boolean known = other.node == seen.node || (byRedis && isShared && !plan.has(Kind.MOVE_SLOT));
+        if (known && other.decidedAt < end - MARGIN && other.went()) {
             violations.add("L1: goes during a block: " + other + "\n  seen by " + seen);
         }
-        if (other.blockLevel == 0 || !byRedis || seen.isLocal() || !isOnlyRedis(seen, other)) {
+        if (other.blockLevel == 0 || !byRedis || !isShared || !isOnlyRedis(seen, other)) {
             return;
         }
         long later = other.decidedAt + other.blockLeft;
@@ -107,10 +108,6 @@ final class BlockJudge {
 
     private boolean losesBlocks() {
         return plan.has(Kind.RESTART_EMPTY) || plan.has(Kind.FAILOVER) || plan.has(Kind.RESET);
-    }
-
-    private boolean isOnlyOutage() {
-        return plan.steps().stream().filter(step -> step.kind().isFault()).count() == 1;
     }
 
     /** Nodes that are cut off begin blocks of their own, which Redis has later. */

@@ -50,6 +50,7 @@ final class BlockPlan {
         Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
         boolean charges = random.nextBoolean();
         int nodes = 1 + random.nextInt(3);
+        int servers = random.nextInt(4) == 0 ? 3 : 1;
         long length = (1_000 + random.nextInt(2_000)) * MILLI;
         List<Step> steps = new ArrayList<>();
         for (int i = 3 + random.nextInt(6); i > 0; i--) {
@@ -69,14 +70,18 @@ final class BlockPlan {
         }
         for (int faults = random.nextInt(4); faults > 0; faults--) {
             Kind kind = FAULTS.get(random.nextInt(FAULTS.size()));
-            steps.add(Plan.fault(kind, nodes, 100 * MILLI + random.nextLong(length), random));
+            long at = 100 * MILLI + random.nextLong(length);
+            steps.add(
+                    servers > 1 && random.nextInt(3) > 0
+                            ? new Step(at, Kind.MOVE_SLOT, 0, 0, 1 + random.nextInt(2), random.nextInt(400) * MILLI)
+                            : Plan.fault(kind, nodes, at, random));
         }
         steps.sort(Comparator.comparingLong(Step::at));
         Limit limit = limit(algorithm, charges, random);
         return new Plan(
                 seed,
                 nodes,
-                1,
+                servers,
                 limit,
                 limit,
                 random.nextInt(3) > 0 ? OnFailure.LOCAL : ON_FAILURE.get(random.nextInt(ON_FAILURE.size())),

@@ -111,6 +111,8 @@ class DashboardTest {
                     assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::refused);
                     service.delayed();
                     service.delayed();
+                    service.blocked();
+                    assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::blocked);
                     service.charged(1);
                     service.charged(3);
                     service.charged("what nobody can count");
@@ -143,6 +145,9 @@ class DashboardTest {
 
         @RateLimited(name = "delayed", rate = "1/s", policy = Policy.WAIT, maxWait = "5s")
         public void delayed() {}
+
+        @RateLimited(name = "blocked", rate = "1/h", key = "'all'", block = "1h")
+        public void blocked() {}
 
         @RateLimited(name = "charged", rate = "10/h", permits = "2", charge = "#result")
         public Object charged(Object cost) {

@@ -172,15 +172,63 @@ class LockOutTest {
         runner.withPropertyValues(
                         "rate-limit.limits.pins.rate=1/s",
                         "rate-limit.limits.pins.block=1m",
-                        "rate-limit.limits.pins.charge=#wrong")
+                        "rate-limit.limits.pins.charge=#wrong",
+                        "rate-limit.limits.pins.tiers.gold.rate=2/s")
                 .run(context -> {
                     RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("pins").tiers().get("gold").limit().blocksByCharge())
+                            .isTrue();
                     ReservedPermits first = limits.reserve("pins", "ann", 1);
                     assertThat(limits.tryAcquire("pins", "ann")).isFalse();
                     assertThat(limits.peek("pins", "ann").blocked()).isFalse();
                     first.settle(1);
                     assertThat(limits.peek("pins", "ann").blocked()).isTrue();
                 });
+    }
+
+    /** A bean may ask for a limit before anybody knows how methods use it. */
+    @Test
+    void theUseOfALimitSaysWhatOffendsHoweverEarlyTheLimitIsMade() {
+        runner.withBean(Early.class)
+                .withBean(Charged.class)
+                .withPropertyValues(
+                        "rate-limit.limits.early.rate=1/s",
+                        "rate-limit.limits.early.block=1m",
+                        "rate-limit.limits.early.tiers.gold.rate=2/s")
+                .run(context -> {
+                    assertThat(context.getBean(Early.class).byCharge).isFalse();
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("early").limit().blocksByCharge()).isTrue();
+                    assertThat(limits.get("early").tiers().get("gold").limit().blocksByCharge())
+                            .isTrue();
+
+                    limits.update("early", LimitProperties.of(Map.of("block", Duration.ofHours(1))));
+                    assertThat(limits.get("early").limit().blocksByCharge()).isTrue();
+                    limits.assign("early", "ann", LimitProperties.of(Map.of("rate", "1/s")), null);
+                    limits.tryAcquire("early", "ann", 1);
+                    assertThat(limits.tryAcquire("early", "ann")).isFalse();
+                    assertThat(limits.peek("early", "ann").blocked()).isFalse();
+                    limits.update("early", LimitProperties.of(Map.of("block", MINUTE)));
+                    assertThat(limits.tryAcquire("early", "ann")).isFalse();
+                    assertThat(limits.peek("early", "ann").blocked())
+                            .as("budgets follow a change of their limit")
+                            .isFalse();
+                });
+    }
+
+    static class Early {
+
+        private final boolean byCharge;
+
+        Early(RateLimits limits) {
+            this.byCharge = limits.get("early").limit().blocksByCharge();
+        }
+    }
+
+    static class Charged {
+
+        @RateLimited(name = "early", key = "#who", charge = "1")
+        public void call(String who) {}
     }
 
     @Test

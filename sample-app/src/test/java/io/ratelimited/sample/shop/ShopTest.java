@@ -91,10 +91,27 @@ class ShopTest {
 
     @Test
     void aLoginWithoutUserNameIsRefused() {
-        assertThat(http.post("/login", "{\"username\":\"ann\",\"password\":\"x\"}")
-                        .statusCode())
-                .isEqualTo(204);
-        assertThat(http.post("/login", "{\"password\":\"x\"}").statusCode()).isEqualTo(429);
+        assertThat(login("ann", "tea").statusCode()).isEqualTo(204);
+        assertThat(http.post("/login", "{\"password\":\"tea\"}").statusCode()).isEqualTo(429);
+    }
+
+    @Test
+    void wrongPasswordsBlockTheirAccountAndNoOther() {
+        for (int i = 0; i < 5; i++) {
+            assertThat(login("ben", "right").statusCode()).as("a guess").isEqualTo(401);
+        }
+        HttpResponse<String> blocked = login("ben", "tea");
+        assertThat(blocked.statusCode()).isEqualTo(429);
+        assertThat(blocked.body()).contains("abnormal-usage-detected", "\"violated-policies\":[\"login\"]");
+        assertThat(limits.peek("login", "ben").blocked()).isTrue();
+        assertThat(login("carol", "tea").statusCode()).isEqualTo(204);
+
+        limits.reset("login", "ben");
+        assertThat(login("ben", "tea").statusCode()).isEqualTo(204);
+    }
+
+    private HttpResponse<String> login(String name, String password) {
+        return http.post("/login", "{\"username\":\"" + name + "\",\"password\":\"" + password + "\"}");
     }
 
     @Test
