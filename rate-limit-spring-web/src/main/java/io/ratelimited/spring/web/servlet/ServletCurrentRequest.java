@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -199,6 +200,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.begin();
     }
 
+    /** Takes the outcome of a result of the request that Spring MVC awaits. */
+    void followResult() {
+        state.outcome = AsyncOutcome.of(request, request);
+    }
+
     /** Notes the failure of the response; the first is the cause of others. */
     void failed(Throwable failure) {
         if (state.failure == null) {
@@ -208,9 +214,10 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     /** How the response has ended, to be asked {@link #atEnd}. */
     End endOfResponse() {
-        Throwable failure = state.failure;
+        AsyncOutcome outcome = state.outcome;
+        Throwable failure = state.failure != null || outcome == null ? state.failure : outcome.failure();
         return failure != null
-                ? CallEnd.of(failure, isAborted(failure))
+                ? CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure))
                 : CallEnd.ofStatus(response == null ? 0 : response.getStatus());
     }
 
@@ -259,6 +266,9 @@ final class ServletCurrentRequest implements CurrentRequest {
 
         /** The failure of the response; null if none is known. */
         private volatile @Nullable Throwable failure;
+
+        /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
+        private volatile @Nullable AsyncOutcome outcome;
 
         private boolean followed;
         private boolean ended;
