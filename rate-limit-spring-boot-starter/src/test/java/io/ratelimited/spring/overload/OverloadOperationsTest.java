@@ -53,8 +53,8 @@ class OverloadOperationsTest {
             .withBean(MeterRegistry.class, () -> registry)
             .withBean(Calls.class)
             .withPropertyValues(
-                    "management.endpoints.web.exposure.include=ratelimits",
-                    "management.endpoint.ratelimits.access=unrestricted",
+                    "spring.jmx.enabled=true",
+                    "management.endpoints.jmx.exposure.include=ratelimits",
                     "rate-limit.limits.busy.algorithm=adaptive",
                     "rate-limit.limits.busy.max-concurrent=2",
                     "rate-limit.limits.busy.priorities=critical,batch",
