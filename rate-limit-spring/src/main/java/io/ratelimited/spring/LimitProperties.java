@@ -26,7 +26,7 @@ import org.springframework.util.ReflectionUtils;
  * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M, for FIXED_WINDOW also 1000/week, month or year; "unlimited" exempts, 0/s closes.
  * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
  * @param warmup Duration of the warm-up of WARM_UP.
- * @param maxConcurrent Calls in flight at once, for CONCURRENCY; for ADAPTIVE the upper bound of the limit that it finds.
+ * @param maxConcurrent Calls in flight at once, for CONCURRENCY; for ADAPTIVE the upper bound of the limit that it finds, 1000 if unset.
  * @param minConcurrent Lower bound of the limit that ADAPTIVE finds.
  * @param lateAfter Time after which an answer is worth nothing, for ADAPTIVE.
  * @param key SpEL expression for whose budget a call uses.

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
  *
  * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has, for an object that
- * is no key ({@link io.ratelimited.core.CanonicalKey}), and for less than 1 permit. With {@code rate-limit.enabled: false} every
+ * is no key ({@link io.ratelimited.core.CanonicalKey}), for a key of an ADAPTIVE limit, and for less than 1 permit. With {@code rate-limit.enabled: false} every
  * call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know the limits of the properties only.
  */
 public interface RateLimits {

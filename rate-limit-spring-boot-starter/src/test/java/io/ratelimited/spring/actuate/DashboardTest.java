@@ -105,6 +105,7 @@ class DashboardTest {
                 .withConfiguration(AutoConfigurations.of(RateLimitMetricsAutoConfiguration.class))
                 .withBean(MeterRegistry.class, () -> prometheus)
                 .withBean(Service.class)
+                .withPropertyValues("rate-limit.limits.busy.algorithm=adaptive")
                 .run(context -> {
                     Service service = context.getBean(Service.class);
                     service.refused();

@@ -425,7 +425,7 @@ class StartupRefusalTest {
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells(
                                 "Property rate-limit.limits[Good.call].algorithm must be one of [token-bucket, ",
-                                "sliding-log, concurrency]: buckets")
+                                "sliding-log, concurrency, adaptive]: buckets")
                         .and("Correct it"),
                 Mistake.of("a status that refuses nothing")
                         .with("rate-limit.http.status=200")

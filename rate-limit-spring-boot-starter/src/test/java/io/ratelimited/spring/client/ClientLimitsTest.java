@@ -17,6 +17,7 @@ import io.ratelimited.spring.actuate.RateLimitMetricsAutoConfiguration;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
 import io.ratelimited.spring.actuate.RateLimitsEndpointAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.overload.RecordingBackend;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -193,6 +194,42 @@ class ClientLimitsTest {
                     }
                     assertThat(ticker.elapsed()).isEqualTo(Duration.ofSeconds(3));
                 });
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aLimitThatFindsItselfLearnsHowTheOtherSideAnswers(Kind kind) {
+        RecordingBackend backend = new RecordingBackend();
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.clients.partner.obey=",
+                        "rate-limit.limits.partner.algorithm=adaptive",
+                        "rate-limit.backend=recording")
+                .withBean(RecordingBackend.class, () -> backend)
+                .run(context -> {
+                    for (int each : List.of(200, 404, 429, 503)) {
+                        status.set(each);
+                        Throwable failure = catchThrowable(() -> kind.get(context, url));
+                        assertThat(failure == null).isEqualTo(each == 200);
+                    }
+                    stop();
+                    assertThat(catchThrowable(() -> kind.get(context, url))).isNotNull();
+                });
+        assertThat(backend.ends).containsExactly("ANSWERED", "FAILED", "OVERLOADED", "OVERLOADED", "FAILED");
+    }
+
+    @Test
+    void aKeyHasNoMeaningForALimitThatFindsItself() {
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.clients.partner.key=host",
+                        "rate-limit.limits.partner.algorithm=adaptive")
+                .run(context -> assertThat(context)
+                        .hasFailed()
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("rate-limit.clients.partner.key")
+                        .hasMessageContaining("ADAPTIVE finds one limit for all calls"));
     }
 
     /** With an interceptor Spring keeps the bodies of requests in memory. */

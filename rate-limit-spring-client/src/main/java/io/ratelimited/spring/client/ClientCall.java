@@ -174,7 +174,7 @@ final class ClientCall {
             gate.failed(pass());
         }
         if (admission != null) {
-            admission.end(status == 0 || failure != null ? CallEnd.of(failure, true) : ofStatus(status));
+            admission.end(status == 0 || failure != null ? CallEnd.of(failure, failure == null) : ofStatus(status));
         }
     }
 }

@@ -139,7 +139,7 @@ public final class Admission {
     }
 
     /** Returns whether something depends on the end of the call, or on its result. */
-    boolean followsResult() {
+    public boolean followsResult() {
         for (LimitRequest request : enforced) {
             if (request.charge() != null || request.limit().countsInFlight()) {
                 return true;

@@ -48,8 +48,13 @@ public record LimitRequest(
         return enforcement.policy();
     }
 
-    /** The request of a call to a limit without expressions. */
+    /**
+     * The request of a call to a limit without expressions.
+     *
+     * @throws IllegalArgumentException when the limit has no keys
+     */
     public static LimitRequest of(ConfiguredLimit limit, @Nullable Object key, long permits) {
+        limit.requireKeyless(key);
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
         return new LimitRequest(
                 limit, limit.enforcement(), limiter, key, permits, false, RateLimiter.NO_RANK, null, null);

@@ -129,6 +129,7 @@ public final class NamedLimits implements RateLimits {
             return unlimited(name).peek(key, 1, 0);
         }
         ConfiguredLimit limit = registry.get(name);
+        limit.requireKeyless(key);
         return limit.limiterOf(key, limit.limiter()).peek(key, 1, 0);
     }
 

@@ -127,6 +127,18 @@ public final class ConfiguredLimit implements NamedLimit {
         keyed = true;
     }
 
+    /**
+     * Checks the key of code without annotations: a limit that finds itself would find one for each key.
+     *
+     * @throws IllegalArgumentException when there is a key, and the limit has none
+     */
+    public void requireKeyless(@Nullable Object key) {
+        if (key != null && found != null) {
+            throw new IllegalArgumentException("rate limit '" + name()
+                    + "' is ADAPTIVE, which finds one limit for all calls of this instance; use null as its key");
+        }
+    }
+
     /** Returns whether some calls have a key: an annotation, a route or a property names one. */
     public boolean isKeyed() {
         return keyed || settings.resolved.values().containsKey(LimitProperty.KEY);

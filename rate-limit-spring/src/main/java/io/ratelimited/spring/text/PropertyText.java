@@ -73,13 +73,13 @@ public final class PropertyText {
             }
         }
         if (type == List.class) {
-            return Stream.of(text.split("\\s*,\\s*"))
+            return Stream.of(text.split("\\s*,\\s*", -1))
                     .filter(part -> !part.isBlank())
                     .toList();
         }
         if (type == Map.class) {
             Map<String, String> map = new TreeMap<>();
-            for (String entry : text.split("\\s*,\\s*")) {
+            for (String entry : text.split("\\s*,\\s*", -1)) {
                 int middle = entry.lastIndexOf('=');
                 if (middle < 0) {
                     throw new IllegalArgumentException("'" + entry + "' is no entry such as batch=5%");

@@ -102,6 +102,16 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         return hasValue ? result : returned;
     }
 
+    /** The failure of a response that Spring MVC has gone on with; null if there is none, or only a timeout. */
+    @Nullable
+    Throwable failure() {
+        Known outcome = known;
+        if (outcome != null && outcome.error != null) {
+            return outcome.error;
+        }
+        return aborted && !timedOut ? unfinished() : null;
+    }
+
     /** A cancellation for the cost of the call; its cause says whether the time was over. */
     private CancellationException unfinished() {
         CancellationException unfinished = new CancellationException("the response ended before its result was there");

@@ -115,6 +115,9 @@ public final class RateLimitFilter implements Filter, Ordered {
             throws IOException, ServletException {
         boolean async = false;
         call.begin();
+        if (admission != null && admission.followsResult()) {
+            call.followResult();
+        }
         if (admission != null) {
             call.atEnd(() -> admission.end(call.endOfResponse()));
         }

@@ -14,6 +14,7 @@ import jakarta.servlet.http.HttpSession;
 import java.security.Principal;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -163,6 +164,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.begin();
     }
 
+    /** Takes the outcome of a result of the request that Spring MVC awaits. */
+    void followResult() {
+        state.follow(AsyncOutcome.of(request, request));
+    }
+
     /** Notes the failure of the response; the first is the cause of others. */
     void failed(Throwable failure) {
         state.failed(failure);
@@ -170,9 +176,11 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     /** How the response has ended, to be asked {@link #atEnd}. */
     End endOfResponse() {
-        Throwable failure = state.failure();
+        AsyncOutcome outcome = state.outcome();
+        Throwable known = state.failure();
+        Throwable failure = known != null || outcome == null ? known : outcome.failure();
         return failure != null
-                ? CallEnd.of(failure, isAborted(failure))
+                ? CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure))
                 : CallEnd.ofStatus(response == null ? 0 : response.getStatus());
     }
 

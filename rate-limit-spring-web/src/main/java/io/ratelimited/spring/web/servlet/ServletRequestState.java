@@ -32,6 +32,9 @@ final class ServletRequestState {
     /** The failure of the response; null if none is known. */
     private @Nullable Throwable failure;
 
+    /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
+    private @Nullable AsyncOutcome outcome;
+
     private boolean followed;
     private boolean ended;
     private volatile boolean over;
@@ -74,6 +77,15 @@ final class ServletRequestState {
         if (failure == null) {
             failure = cause;
         }
+    }
+
+    /** Takes the outcome of a result that Spring MVC awaits. */
+    synchronized void follow(AsyncOutcome awaited) {
+        outcome = awaited;
+    }
+
+    synchronized @Nullable AsyncOutcome outcome() {
+        return outcome;
     }
 
     synchronized @Nullable Throwable failure() {

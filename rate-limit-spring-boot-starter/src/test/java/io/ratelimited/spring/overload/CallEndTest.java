@@ -1,0 +1,107 @@
+package io.ratelimited.spring.overload;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.netty.handler.timeout.ReadTimeoutException;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
+import io.ratelimited.core.RateLimitExceededException;
+import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.net.http.HttpConnectTimeoutException;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
+import java.time.Duration;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatus;
+import org.springframework.web.client.HttpServerErrorException;
+import org.springframework.web.client.ResourceAccessException;
+import org.springframework.web.context.request.async.AsyncRequestTimeoutException;
+
+/** What the exception of a call says about the load. */
+class CallEndTest {
+
+    private static RateLimitExceededException refusal(@Nullable Duration retryAfter, boolean never) {
+        return new RateLimitExceededException(new Decision(
+                "inner", false, Duration.ZERO, retryAfter, never, 0, Duration.ZERO, Decision.Source.MEMORY));
+    }
+
+    static Stream<Throwable> signsOfOverload() {
+        return Stream.of(
+                new TimeoutException(),
+                new SocketTimeoutException(),
+                new HttpConnectTimeoutException("slow"),
+                new SQLTransientConnectionException("the pool has no connection"),
+                ReadTimeoutException.INSTANCE,
+                new AsyncRequestTimeoutException(),
+                HttpServerErrorException.create(
+                        HttpStatus.SERVICE_UNAVAILABLE, "busy", HttpHeaders.EMPTY, new byte[0], null),
+                new ResourceAccessException("GET", new SocketTimeoutException()),
+                new CompletionException(new IllegalStateException(new TimeoutException())),
+                refusal(null, false),
+                new IllegalStateException(refusal(null, false)));
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void signsOfOverload(Throwable error) {
+        assertThat(CallEnd.of(error, false)).isEqualTo(End.OVERLOADED);
+    }
+
+    static Stream<Throwable> failuresOfTheCallAlone() {
+        return Stream.of(
+                new IllegalArgumentException(),
+                new IOException("no such file"),
+                new SQLException("no such table"),
+                // A caller who has used up a quota must not lower the limit of all.
+                refusal(Duration.ofSeconds(1), false),
+                refusal(null, true));
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void failuresOfTheCallAlone(Throwable error) {
+        assertThat(CallEnd.of(error, false)).isEqualTo(End.FAILED);
+    }
+
+    @Test
+    void whatWasEndedFromOutsideSaysNothingUnlessItsTimeWasOver() {
+        assertThat(CallEnd.of(null, false)).isEqualTo(End.ANSWERED);
+        assertThat(CallEnd.of(null, true)).isEqualTo(End.CANCELLED);
+        assertThat(CallEnd.of(new CancellationException(), true)).isEqualTo(End.CANCELLED);
+        assertThat(CallEnd.of(new IOException("broken pipe"), true)).isEqualTo(End.CANCELLED);
+        assertThat(CallEnd.of(new InterruptedException(), false)).isEqualTo(End.CANCELLED);
+        assertThat(CallEnd.of(new TimeoutException(), true)).isEqualTo(End.OVERLOADED);
+    }
+
+    @Test
+    void aChainOfCausesThatHasNoEndIsReadOnlySoFar() {
+        IllegalStateException one = new IllegalStateException("one");
+        one.initCause(new IllegalStateException("two", one));
+        assertThat(CallEnd.of(one, false)).isEqualTo(End.FAILED);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0,ANSWERED",
+        "200,ANSWERED",
+        "304,ANSWERED",
+        "404,FAILED",
+        "429,FAILED",
+        "500,FAILED",
+        "503,OVERLOADED",
+        "504,OVERLOADED"
+    })
+    void aStatusSaysHowARequestEnded(int status, End end) {
+        assertThat(CallEnd.ofStatus(status)).isEqualTo(end);
+    }
+}

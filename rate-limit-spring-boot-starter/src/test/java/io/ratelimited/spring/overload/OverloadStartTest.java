@@ -1,0 +1,306 @@
+package io.ratelimited.spring.overload;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+
+/** ADAPTIVE and classes of calls by annotation and properties, and what the start says of mistakes. */
+@ExtendWith(OutputCaptureExtension.class)
+class OverloadStartTest {
+
+    private static final String HERE = OverloadStartTest.class.getName();
+
+    static class Reports {
+
+        @RateLimited(
+                name = "reports",
+                algorithm = Algorithm.ADAPTIVE,
+                maxConcurrent = 200,
+                priority = "#vip ? 'critical' : 'batch'")
+        public String report(boolean vip) {
+            return "report";
+        }
+    }
+
+    static class Plain {
+
+        @RateLimited(name = "plain", algorithm = Algorithm.ADAPTIVE)
+        public void call() {}
+    }
+
+    static class Keyed {
+
+        @RateLimited(name = "keyed", algorithm = Algorithm.ADAPTIVE, key = "#user")
+        public void call(String user) {}
+    }
+
+    static class Charged {
+
+        @RateLimited(name = "charged", algorithm = Algorithm.ADAPTIVE, charge = "#count")
+        public void call() {}
+    }
+
+    static class Bucket {
+
+        @RateLimited(name = "bucket", rate = "5/s", priority = "'critical'")
+        public void call() {}
+    }
+
+    static class WithHeader {
+
+        @RateLimited(name = "header", algorithm = Algorithm.ADAPTIVE, priority = "header('X-Class')")
+        public void call() {}
+    }
+
+    private static ApplicationContextRunner runner(Class<?> bean, String... properties) {
+        return Contexts.with(Contexts.runner(), bean).withPropertyValues(properties);
+    }
+
+    @Test
+    void theAnnotationAndThePropertiesDescribeIt() {
+        runner(
+                        Reports.class,
+                        "rate-limit.limits.reports.min-concurrent=2",
+                        "rate-limit.limits.reports.late-after=500ms",
+                        "rate-limit.limits.reports.priorities=critical, normal, batch",
+                        "rate-limit.limits.reports.shares.batch=5%")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    Limit limit =
+                            context.getBean(RateLimits.class).get("reports").limit();
+                    assertThat(limit.algorithm()).isEqualTo(Algorithm.ADAPTIVE);
+                    assertThat(limit.maxConcurrent()).isEqualTo(200);
+                    assertThat(limit.minConcurrent()).isEqualTo(2);
+                    assertThat(limit.lateAfter()).isEqualTo(Duration.ofMillis(500));
+                    assertThat(limit.priorities()).containsExactly("critical", "normal", "batch");
+                    assertThat(limit.shares()).isEqualTo(Map.of("batch", 0.05));
+                    assertThat(context.getBean(Reports.class).report(true)).isEqualTo("report");
+                });
+    }
+
+    @Test
+    void itNeedsNoNumber(CapturedOutput output) {
+        runner(Plain.class, "rate-limit.limits.named.algorithm=adaptive").run(context -> {
+            assertThat(context).hasNotFailed();
+            RateLimits limits = context.getBean(RateLimits.class);
+            for (String name : List.of("plain", "named")) {
+                assertThat(limits.get(name).limit().maxConcurrent()).isEqualTo(1000);
+                assertThat(limits.get(name).limit().minConcurrent()).isEqualTo(4);
+                assertThat(limits.get(name).policy()).isEqualTo(Policy.REJECT);
+            }
+        });
+        assertThat(output).doesNotContain("WARN");
+    }
+
+    record Mistake(Class<?> bean, List<String> properties, List<String> told, String remedy) {}
+
+    private static Mistake mistake(Class<?> bean, String remedy, List<String> told, String... properties) {
+        return new Mistake(bean, List.of(properties), told, remedy);
+    }
+
+    static Stream<Mistake> mistakesStopTheStart() {
+        String reports = "rate-limit.limits.reports.";
+        String classes = reports + "priorities=critical,batch";
+        String other = "rate-limit.limits.other.";
+        return Stream.of(
+                mistake(
+                        Keyed.class,
+                        "second limit",
+                        List.of(
+                                "'keyed' (@RateLimited on " + HERE + "$Keyed.call(String)",
+                                "key has no meaning for ADAPTIVE",
+                                "\"#user\"")),
+                mistake(
+                        Plain.class,
+                        "Remove it",
+                        List.of("'plain' (rate-limit.limits.plain.key", "key has no meaning for ADAPTIVE", "clientIp"),
+                        "rate-limit.limits.plain.key=clientIp"),
+                mistake(
+                        Charged.class,
+                        "counts over time",
+                        List.of("'charged'", "charge has no meaning for ADAPTIVE", "\"#count\"")),
+                mistake(
+                        Bucket.class,
+                        "use ADAPTIVE or CONCURRENCY",
+                        List.of("'bucket'", "priority has no meaning for TOKEN_BUCKET", "'critical'")),
+                mistake(
+                        Reports.class,
+                        "rate-limit.limits.reports.priorities",
+                        List.of("'reports'", "priority has no classes to choose from", "#vip ? 'critical' : 'batch'")),
+                mistake(
+                        Reports.class,
+                        "add the class to rate-limit.limits.reports.priorities",
+                        List.of("'reports'", "the class 'batch'", "[critical, btach] (did you mean 'btach'?)"),
+                        reports + "priorities=critical,btach"),
+                mistake(
+                        Plain.class,
+                        "",
+                        List.of(
+                                "'other' (rate-limit.limits.other.priorities)",
+                                "no meaning for TOKEN_BUCKET",
+                                "[a, b]"),
+                        other + "algorithm=token-bucket",
+                        other + "rate=5/s",
+                        other + "priorities=a,b"),
+                mistake(
+                        Reports.class,
+                        "",
+                        List.of("(rate-limit.limits.reports.shares)", "must be of classes in priorities", ": bulk"),
+                        classes,
+                        reports + "shares.bulk=5%"),
+                mistake(
+                        Reports.class,
+                        "",
+                        List.of(
+                                "(rate-limit.limits.reports.shares)",
+                                "must be percentages such as 5%: batch is \"some\""),
+                        classes,
+                        reports + "shares.batch=some"),
+                mistake(
+                        Reports.class,
+                        "",
+                        List.of("(rate-limit.limits.reports.shares)", "above 0% and below 100%"),
+                        classes,
+                        reports + "shares.batch=100%"),
+                mistake(
+                        Reports.class,
+                        "",
+                        List.of(
+                                "(rate-limit.limits.reports.min-concurrent)",
+                                "from 1 to maxConcurrent, which is 200",
+                                ": 300"),
+                        classes,
+                        reports + "min-concurrent=300"),
+                mistake(
+                        Reports.class,
+                        "",
+                        List.of("(rate-limit.limits.reports.late-after)", "longer than 0s"),
+                        classes,
+                        reports + "late-after=0s"),
+                mistake(
+                        Plain.class,
+                        "",
+                        List.of("'other' (rate-limit.limits.other.late-after)", "no meaning for CONCURRENCY"),
+                        other + "algorithm=concurrency",
+                        other + "max-concurrent=5",
+                        other + "late-after=1s"),
+                mistake(
+                        Plain.class,
+                        "",
+                        List.of("'plain' (rate-limit.limits.plain.rate)", "no meaning for ADAPTIVE", "5/s"),
+                        "rate-limit.limits.plain.rate=5/s"));
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void mistakesStopTheStart(Mistake mistake) {
+        String[] properties = mistake.properties.toArray(String[]::new);
+        runner(mistake.bean, properties).run(context -> {
+            assertThat(context).hasFailed();
+            FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure(), properties);
+            assertThat(analysis.getDescription()).contains(mistake.told);
+            assertThat(analysis.getAction()).contains(mistake.remedy).isNotBlank();
+        });
+    }
+
+    private static void failsOnRedis(String told, String... properties) {
+        new ApplicationContextRunner()
+                .withConfiguration(
+                        AutoConfigurations.of(RateLimitAutoConfiguration.class, RedisRateLimitAutoConfiguration.class))
+                // Nobody listens there.
+                .withPropertyValues("rate-limit.redis.url=redis://localhost:1", "rate-limit.backend=redis")
+                .withPropertyValues(properties)
+                .run(context -> {
+                    assertThat(context).hasFailed();
+                    FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+                    assertThat(analysis.getDescription())
+                            .contains("'busy' (rate-limit.limits.busy", told)
+                            .contains("set the backend to memory for limit 'busy'");
+                    assertThat(analysis.getAction()).contains("choose another backend");
+                });
+    }
+
+    @Test
+    void redisHasNeitherALimitThatFindsItselfNorClassesOfCalls() {
+        failsOnRedis("ADAPTIVE finds a limit of one process", "rate-limit.limits.busy.algorithm=adaptive");
+        failsOnRedis(
+                "[critical, batch]",
+                "rate-limit.limits.busy.algorithm=concurrency",
+                "rate-limit.limits.busy.max-concurrent=5",
+                "rate-limit.limits.busy.priorities=critical,batch");
+    }
+
+    @Test
+    void aClassThatCallersCanChooseIsReported(CapturedOutput output) {
+        runner(WithHeader.class, "rate-limit.limits.header.priorities=critical,batch")
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output)
+                .containsOnlyOnce(".call: callers can choose the priority of rate limit 'header' \"header('X-Class')\","
+                        + " and so go before all others. Let a bean look the class up")
+                .contains("[RL-209]");
+    }
+
+    @Test
+    void prioritiesThatNothingChoosesAreReported(CapturedOutput output) {
+        runner(Plain.class, "rate-limit.limits.plain.priorities=critical,normal,batch")
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output)
+                .containsOnlyOnce(
+                        "has the priorities [critical, normal, batch] but no priority to choose one: its calls"
+                                + " are all of the class 'normal'")
+                .contains("[RL-218]");
+    }
+
+    @Test
+    void defaultsMeanTheLimitsThatTheySuit() {
+        runner(
+                        Plain.class,
+                        "rate-limit.defaults.priority=@classes",
+                        "rate-limit.defaults.priorities=a,b",
+                        "rate-limit.defaults.key=clientIp",
+                        "rate-limit.defaults.late-after=1s",
+                        "rate-limit.limits.bucket.rate=5/s")
+                .withBean("classes", String.class, () -> "a")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("plain").limit().priorities()).containsExactly("a", "b");
+                    assertThat(limits.get("plain").properties().key()).isNull();
+                    assertThat(limits.get("bucket").limit().priorities()).isEmpty();
+                });
+    }
+
+    @Test
+    void itNeverBecomesAnotherAlgorithmAtRunTime() {
+        runner(Plain.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            assertThat(catchThrowable(() -> limits.update(
+                            "plain",
+                            LimitProperties.of(Map.of("algorithm", Algorithm.CONCURRENCY, "maxConcurrent", 5)))))
+                    .hasMessageContaining("cannot change from ADAPTIVE to CONCURRENCY")
+                    .hasMessageContaining("ADAPTIVE is a limit of one process without keys");
+        });
+    }
+}

@@ -1,0 +1,112 @@
+package io.ratelimited.spring.overload;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import reactor.core.publisher.Mono;
+
+/** Calls of the best class go while others are refused. */
+@ExtendWith(OutputCaptureExtension.class)
+class PriorityTest {
+
+    enum Kind {
+        critical,
+        batch
+    }
+
+    static class Calls {
+
+        @RateLimited(name = "calls", priority = "#kind")
+        public String call(@Nullable Object kind, Callable<String> body) throws Exception {
+            return body.call();
+        }
+
+        @RateLimited(name = "calls", priority = "'critical'")
+        public Mono<String> best() {
+            return Mono.just("best");
+        }
+    }
+
+    private static ApplicationContextRunner runner(Algorithm algorithm) {
+        return Contexts.with(Contexts.runner(), Calls.class)
+                .withPropertyValues(
+                        "rate-limit.limits.calls.algorithm=" + algorithm,
+                        "rate-limit.limits.calls.max-concurrent=2",
+                        "rate-limit.limits.calls.priorities=critical,batch");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void theBestClassGoesWhereOthersAreRefused(Algorithm algorithm) {
+        runner(algorithm).run(context -> {
+            Calls calls = context.getBean(Calls.class);
+            String answer = calls.call(Kind.batch, () -> {
+                for (Object other : new Object[] {Kind.batch, "batch", "", "unknown"}) {
+                    assertThatThrownBy(() -> calls.call(other, () -> "no place"))
+                            .as(String.valueOf(other))
+                            .isInstanceOf(RateLimitExceededException.class);
+                }
+                assertThatThrownBy(() -> calls.call(null, () -> "no place"))
+                        .isInstanceOf(RateLimitExceededException.class);
+                assertThat(calls.best().block()).isEqualTo("best");
+                return calls.call("critical", () -> "went");
+            });
+            assertThat(answer).isEqualTo("went");
+        });
+    }
+
+    @Test
+    void aClassThatIsNotConfiguredIsWarnedOfOnceAndCountsAsNone(CapturedOutput output) {
+        RecordingBackend backend = new RecordingBackend();
+        runner(Algorithm.CONCURRENCY)
+                .withBean(RecordingBackend.class, () -> backend)
+                .withPropertyValues("rate-limit.backend=recording")
+                .run(context -> {
+                    Calls calls = context.getBean(Calls.class);
+                    calls.call("gold\nmedal", () -> "done");
+                    calls.call("gold", () -> "done");
+                    calls.call(Optional.of(Kind.critical), () -> "done");
+                    calls.best().block();
+                });
+        assertThat(backend.ranks).containsExactly(RateLimiter.NO_RANK, RateLimiter.NO_RANK, 0, 0);
+        assertThat(output)
+                .containsOnlyOnce("Rate limit 'calls' has no priority 'gold")
+                .contains("Priorities: [critical, batch] [RL-218]")
+                .doesNotContain("gold\nmedal");
+    }
+
+    @Test
+    void anExpressionThatFailsMakesNoCallAndTakesNoPlace() {
+        runner(Algorithm.CONCURRENCY).withBean(Failing.class).run(context -> {
+            Failing failing = context.getBean(Failing.class);
+            assertThatThrownBy(() -> failing.call(null, () -> "no"))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("priority of rate limit 'calls'");
+            assertThat(failing.call("critical", () -> failing.call("critical", () -> "both")))
+                    .isEqualTo("both");
+        });
+    }
+
+    static class Failing {
+
+        @RateLimited(name = "calls", priority = "#kind.toString()")
+        public String call(@Nullable Object kind, Callable<String> body) throws Exception {
+            return body.call();
+        }
+    }
+}
