@@ -14,8 +14,8 @@ package io.ratelimited.core.overload;
  */
 public record Window(long nanos, long answered, double meanNanos, double meanInFlight, long most, long late, long overloaded, boolean bound) {
 
-    /** Answers in time, each second. */
-    double goodPerSecond() {
-        return (answered - late) * 1e9 / nanos;
+    /** Answers, each second. */
+    double perSecond() {
+        return answered * 1e9 / nanos;
     }
 }
