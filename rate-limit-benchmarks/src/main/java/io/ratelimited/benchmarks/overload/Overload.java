@@ -65,11 +65,13 @@ public final class Overload {
                     Run run = new Run(scenario, seed, gate).run();
                     synchronized (rows) {
                         rows.computeIfAbsent(name, any -> new ArrayList<>()).add(run.good / best);
-                        long[] sums = more.computeIfAbsent(name, any -> new long[4]);
+                        long[] sums = more.computeIfAbsent(name, any -> new long[6]);
                         sums[0] += run.refusedWhenQuiet;
                         sums[1] += run.goodAfter;
                         sums[2] += run.offeredAfter;
                         sums[3] = Math.min(sums[3] == 0 ? 10_000 : sums[3], (long) (run.jain() * 10_000));
+                        sums[4] += run.goodBest;
+                        sums[5] += run.offeredBest;
                         if (options.contains("trace") && name.equals("ADAPTIVE")) {
                             worstSeed.add(String.format("%d %.3f %s inflight %.0f cap %.0f jain %.3f %s", seed, run.good / best, parameters, parameters.inFlight(), parameters.capacity(), run.jain(), Arrays.toString(run.limits)));
                         }
@@ -80,14 +82,15 @@ public final class Overload {
                 List<Double> sorted = ratios.stream().sorted().toList();
                 long[] sums = more.get(name);
                 System.out.printf(
-                        "%-28s %-18s worst %.3f median %.3f  quiet refused %d after %.4f jain %.4f%n",
+                        "%-28s %-18s worst %.3f median %.3f  quiet refused %d after %.4f jain %.4f best %.4f%n",
                         scenario.name,
                         name,
                         sorted.get(0),
                         sorted.get(sorted.size() / 2),
                         sums[0],
                         sums[2] == 0 ? 1 : (double) sums[1] / sums[2],
-                        sums[3] / 1e4);
+                        sums[3] / 1e4,
+                        sums[5] == 0 ? 1 : (double) sums[4] / sums[5]);
             });
             worstSeed.forEach(System.out::println);
         }

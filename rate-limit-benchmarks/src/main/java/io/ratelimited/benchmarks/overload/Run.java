@@ -89,15 +89,16 @@ final class Run {
             io = 50 * parameters.io();
         }
         int instance = call.nextInt(instances.size());
+        boolean late = now > scenario.seconds - 2 * parameters.deadline() / SECOND;
         offered++;
-        if (best) {
+        if (best && !late) {
             offeredBest++;
         }
-        boolean after = now >= scenario.afterFrom;
+        boolean after = now >= scenario.afterFrom && !late;
         if (after) {
             offeredAfter++;
         }
-        attempt(instance, best ? 0 : scenario.best == null ? 0 : 1, cpu, io, scenario.retries, call, after, best);
+        attempt(instance, best ? 0 : scenario.best == null ? 0 : 1, cpu, io, scenario.retries, call, after, best && !late);
     }
 
     private void attempt(

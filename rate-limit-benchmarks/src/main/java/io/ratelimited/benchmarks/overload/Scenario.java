@@ -51,6 +51,12 @@ final class Scenario {
         };
     }
 
+    /** @param share of the capacity that the calls of the best class need */
+    private static Scenario priorities(double share) {
+        return new Scenario("12 x, %.0f %% critical".formatted(100 * share), 60, 12, steps(.8, 10, 12))
+                .with(s -> s.best = t -> t < 10 ? share : share / 12);
+    }
+
     static List<Scenario> all(boolean quick) {
         double half = quick ? 120 : 1800;
         return List.of(
@@ -82,6 +88,9 @@ final class Scenario {
                 }),
                 new Scenario("four on one database", 60, 2, steps(.5, 10, 2)).with(s -> s.kind =
                         Instances.Kind.FOUR),
+                priorities(.1),
+                priorities(.3),
+                priorities(.6),
                 new Scenario("two nested limits", 60, 2, steps(.5, 10, 2)).with(s -> s.kind = Instances.Kind.NESTED));
     }
 }

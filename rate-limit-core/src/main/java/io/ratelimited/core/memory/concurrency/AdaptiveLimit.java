@@ -38,6 +38,7 @@ final class AdaptiveLimit {
 
     private volatile int places;
     private volatile int placesOfBest;
+    private volatile long longest = Long.MAX_VALUE;
     private volatile long begun;
     private volatile long lateNanos;
     private volatile LimitChange last;
@@ -102,7 +103,7 @@ final class AdaptiveLimit {
             overloaded.increment();
         } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
             answered.increment();
-            nanos.add(took);
+            nanos.add(Math.min(took, longest));
             inFlight.add(used);
             most.accumulate(used);
             if (isLate) {
@@ -138,6 +139,7 @@ final class AdaptiveLimit {
             begun = now;
             bound = false;
             take(controller.next(seen), now);
+            if (Boolean.getBoolean("dbg")) System.err.printf("%.2f %s -> %s%n", now / 1e9, seen, controller);
             return true;
         } finally {
             stepping.set(false);
@@ -149,6 +151,7 @@ final class AdaptiveLimit {
         controller = next;
         places = next.places();
         placesOfBest = next.placesOfBest();
+        longest = next.longest();
         int after = next.rounded();
         if (after != before) {
             LimitChange change = new LimitChange(now, before, after, next.reason());
