@@ -121,9 +121,12 @@ public final class Controller implements Cloneable {
         } else {
             reference = new Window(1, 0, 0, 0, 0, 0, 0, false);
             base = Math.min(base, base + .3 * (time - base));
-            if (time < QUICK * base) {
+            if (seen.lateShare() > .1) {
                 throughput = x;
-                become(limit < wall ? Math.min(limit * 1.25, Math.max(wall, 1.02 * limit)) : limit * (1 + Math.min(.25, .002 * wallAge)), Mode.OPEN, Reason.ROOM);
+                become(time < QUICK * base ? limit : limit * (1 - .5 * seen.lateShare()), Mode.SETTLE, Reason.LATE);
+            } else if (time < QUICK * base) {
+                throughput = x;
+                become(limit < wall ? Math.min(limit * 1.25, Math.max(wall, 1.02 * limit)) : limit * (1 + Math.min(.25, .003 * wallAge)), Mode.OPEN, Reason.ROOM);
             } else if (mode == Mode.DOWN) {
                 mode = Mode.UP;
             } else if (mode == Mode.UP) {
@@ -133,6 +136,11 @@ public final class Controller implements Cloneable {
                 mode = Mode.DOWN;
             }
         }
+    }
+
+    @Override
+    public String toString() {
+        return String.format("%s limit %.0f base %.1f thr %.0f wall %.0f e %.2f", mode, limit, base / 1e6, throughput, wall, elasticity);
     }
 
     private void become(double limit, Mode mode, Reason reason) {
@@ -154,7 +162,7 @@ public final class Controller implements Cloneable {
     }
 
     private void gradient(Window seen) {
-        double x = Math.log(seen.perSecond() / last.perSecond());
+        double x = Math.log(seen.good() / last.good());
         double n = Math.log(seen.meanInFlight() / last.meanInFlight());
         if (n > .05) {
             elasticity += .2 * (Math.max(-.5, Math.min(.5, x)) / n - elasticity);
@@ -170,8 +178,8 @@ public final class Controller implements Cloneable {
         double n = seen.meanInFlight();
         boolean same = x > .8 * throughput;
         if (last.bound() && n > 1.05 * last.meanInFlight() && x < .95 * last.perSecond() && last.meanNanos() < SLOW * base) {
-            wall = mode == Mode.UP ? .97 * limit : .95 * last.meanInFlight();
-            become(wall, Mode.SETTLE, Reason.SERVES_NO_MORE);
+            wall = .93 * (mode == Mode.UP ? limit : last.meanInFlight());
+            become(.85 * wall, Mode.SETTLE, Reason.SERVES_NO_MORE);
         } else if (mode != Mode.WATCH && mode != Mode.DRAIN && mode != Mode.TEST && 2 * seen.late() < seen.answered()) {
             mode = Mode.WATCH;
         } else if (mode == Mode.DRAIN) {

@@ -14,6 +14,15 @@ package io.ratelimited.core.overload;
  */
 public record Window(long nanos, long answered, double meanNanos, double meanInFlight, long most, long late, long overloaded, boolean bound) {
 
+    /** Answers in time, and one, so that there is a logarithm. */
+    double good() {
+        return (answered - late + 1) * 1e9 / nanos;
+    }
+
+    double lateShare() {
+        return answered == 0 ? 0 : (double) late / answered;
+    }
+
     /** Answers, each second. */
     double perSecond() {
         return answered * 1e9 / nanos;

@@ -139,6 +139,7 @@ final class AdaptiveLimit {
             begun = now;
             bound = false;
             take(controller.next(seen), now);
+            if (Boolean.getBoolean("dbg")) System.err.printf("%.2f %s -> %s%n", now / 1e9, seen, controller);
             return true;
         } finally {
             stepping.set(false);
