@@ -440,7 +440,7 @@ public abstract class BlockContract {
             }
             boolean anew = !offended || now - end >= max;
             level = anew ? 1 : level + 1;
-            length = anew ? first : Math.min(max, Math.ceil(length * factor));
+            length = anew ? first : Math.min((double) max, Math.ceil(length * factor));
             offended = true;
             end = now + (long) length;
         }

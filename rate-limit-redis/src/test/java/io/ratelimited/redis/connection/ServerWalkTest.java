@@ -94,7 +94,7 @@ class ServerWalkTest {
         /** What callers wait for, or have waited for. */
         private final Set<CompletableFuture<RedisLink>> waiters = new HashSet<>();
         /** The times at which connections went out of use that had not broken. */
-        private final Map<Link, Long> unused = new IdentityHashMap<>();
+        private final IdentityHashMap<Link, Long> unused = new IdentityHashMap<>();
 
         private final Set<Link> broken = new HashSet<>();
         private int away;
@@ -193,7 +193,7 @@ class ServerWalkTest {
             }
             if (event == Event.LOOK && !retired && (wasAway || before == null)) {
                 assertThat(
-                                before == null || wasSilent
+                                (before == null || wasSilent)
                                         ? servers.attempts.size() > attemptsBefore
                                         : probed(true, true) != null)
                         .as(() -> "V6 " + at.get())

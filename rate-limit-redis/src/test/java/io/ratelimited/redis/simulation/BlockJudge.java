@@ -59,7 +59,7 @@ final class BlockJudge {
         for (int i = 1; i < level; i++) {
             length *= limit.blockFactor();
         }
-        return (long) Math.min(length, limit.blockMax().toNanos()) + 1_000_000;
+        return (long) Math.min(length, (double) limit.blockMax().toNanos()) + 1_000_000;
     }
 
     /** L3. */

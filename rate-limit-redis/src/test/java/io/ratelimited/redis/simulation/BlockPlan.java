@@ -93,7 +93,7 @@ final class BlockPlan {
     }
 
     private static Limit limit(Algorithm algorithm, boolean charges, SplittableRandom random) {
-        long first = 200 + random.nextInt(600);
+        long first = 200L + random.nextInt(600);
         return Plan.limit(algorithm, random).toBuilder()
                 .block(Duration.ofMillis(first))
                 .blockFactor(1 + random.nextInt(5) / 2.0)

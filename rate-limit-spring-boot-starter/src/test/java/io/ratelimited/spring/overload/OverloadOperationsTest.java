@@ -146,12 +146,11 @@ class OverloadOperationsTest {
                     .containsEntry("scope", "instance");
             assertThat(changed.get("found"))
                     .extracting("changes")
-                    .asInstanceOf(InstanceOfAssertFactories.list(Map.class))
-                    .first()
-                    .satisfies(change -> assertThat(change)
-                            .containsEntry("from", 2)
-                            .containsEntry("reason", "bounds")
-                            .containsKeys("at", "to"));
+                    .asInstanceOf(InstanceOfAssertFactories.LIST)
+                    .first(InstanceOfAssertFactories.map(String.class, Object.class))
+                    .containsEntry("from", 2)
+                    .containsEntry("reason", "bounds")
+                    .containsKeys("at", "to");
 
             assertThatThrownBy(() -> endpoint.update("busy", "minConcurrent=51"))
                     .hasMessageContaining("from 1 to maxConcurrent, which is 50")

@@ -52,7 +52,7 @@ class OverloadPageTest {
             for (int i = 1; i <= 2 && rows.group(i) != null; i++) {
                 LimitProperty property = LimitProperty.valueOf(
                         rows.group(i).toUpperCase(Locale.ROOT).replace('-', '_'));
-                String stated = rows.group(3).contains(",") ? rows.group(3).split(", ")[i - 1] : rows.group(3);
+                String stated = rows.group(3).contains(",") ? rows.group(3).split(", ", -1)[i - 1] : rows.group(3);
                 Object value = property.of(limit);
                 assertThat(stated).as(rows.group(i)).isEqualTo(value == null ? stated : value.toString());
                 assertThat(value == null).as(rows.group(i)).isEqualTo(!stated.matches("\\d+"));

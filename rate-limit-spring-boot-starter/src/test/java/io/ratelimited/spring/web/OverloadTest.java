@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
@@ -111,7 +112,7 @@ class OverloadTest {
         assertThat(refusal.headers().firstValue("Cache-Control")).hasValue("no-store");
         assertThat(refusal.headers().firstValue("Retry-After").orElse("")).matches("[123]");
         assertThat(refusal.headers().map().keySet())
-                .noneMatch(name -> name.toLowerCase().startsWith("ratelimit"));
+                .noneMatch(name -> name.toLowerCase(Locale.ROOT).startsWith("ratelimit"));
         String seconds = refusal.headers().firstValue("Retry-After").orElseThrow();
         assertThat(refusal.body())
                 .contains(
@@ -123,7 +124,7 @@ class OverloadTest {
         HttpResponse<String> answer = server.get("/" + limit);
         assertThat(answer.statusCode()).isEqualTo(200);
         assertThat(answer.headers().map().keySet())
-                .noneMatch(name -> name.toLowerCase().startsWith("ratelimit"));
+                .noneMatch(name -> name.toLowerCase(Locale.ROOT).startsWith("ratelimit"));
     }
 
     @Test

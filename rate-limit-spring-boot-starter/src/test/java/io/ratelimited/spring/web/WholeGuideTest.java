@@ -65,7 +65,7 @@ class WholeGuideTest {
     @Test
     void eachExceptionStillHasSnippets() {
         assertThat(ELSEWHERE).allSatisfy(snippets -> {
-            String[] pageAndKind = snippets.split(" ");
+            String[] pageAndKind = snippets.split(" ", -1);
             assertThat(DocPage.page(Path.of("..", pageAndKind[0])).blocks(pageAndKind[1]))
                     .isNotEmpty();
         });
