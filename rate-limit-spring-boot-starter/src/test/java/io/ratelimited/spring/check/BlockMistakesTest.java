@@ -6,12 +6,16 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** Blocks that mean nothing stop the start, with limit, place, value and remedy. */
 class BlockMistakesTest {
@@ -118,6 +122,16 @@ class BlockMistakesTest {
                         "rate-limit.routes[0].key=clientIp",
                         "rate-limit.routes[0].limits=guesses"),
                 of(
+                        "a client without a key",
+                        Keyed.class,
+                        keyed + "block): block has no meaning for calls without a key, as those of"
+                                + " rate-limit.clients.partner: 1m",
+                        "Set the key",
+                        "rate-limit.limits.keyed.rate=1/s",
+                        "rate-limit.limits.keyed.block=1m",
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.limits=keyed"),
+                of(
                         "a route without a key",
                         Keyed.class,
                         keyed
@@ -134,7 +148,10 @@ class BlockMistakesTest {
     @MethodSource
     void mistakes(Mistake mistake) {
         String[] properties = mistake.properties.toArray(String[]::new);
-        Contexts.with(Contexts.runner(), mistake.beans.toArray(Class<?>[]::new))
+        ApplicationContextRunner runner = Contexts.runner()
+                .withConfiguration(AutoConfigurations.of(
+                        RestClientAutoConfiguration.class, ClientRateLimitAutoConfiguration.class));
+        Contexts.with(runner, mistake.beans.toArray(Class<?>[]::new))
                 .withPropertyValues(properties)
                 .run(context -> {
                     assertThat(context).hasFailed();

@@ -11,6 +11,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
@@ -20,6 +21,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -39,6 +41,7 @@ import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.MapPropertySource;
@@ -114,6 +117,33 @@ class SharedLimitTest {
 
         assertThat(limits(pair.get(0)).peek("search", "cleo").remaining()).isEqualTo(2);
         assertThat(limits(pair.get(1)).peek("daily", null).remaining()).isZero();
+    }
+
+    @Test
+    void aBlockIsThatOfAllApplicationsAndIsReportedOnce() {
+        String[] blocks = {"rate-limit.redis.key-prefix=blocks", "rate-limit.limits.search.block=1h"};
+        List<ConfigurableApplicationContext> both = List.of(start(blocks), start(blocks));
+        List<RateLimitBlockedEvent> events = new CopyOnWriteArrayList<>();
+        both.forEach(context -> context.addApplicationListener(
+                (PayloadApplicationEvent<RateLimitBlockedEvent> event) -> events.add(event.getPayload())));
+        assertThat(limits(both.get(0)).tryAcquire("search", "ann", 5)).isTrue();
+        both.forEach(context -> attempt(() -> shop(context).search("ann")));
+
+        both.forEach(context -> assertThat(limits(context).peek("search", "ann"))
+                .satisfies(decision -> {
+                    assertThat(decision.blocked()).isTrue();
+                    assertThat(decision.retryAfter()).isBetween(Duration.ofMinutes(50), Duration.ofHours(1));
+                }));
+        assertThat(events).singleElement().satisfies(event -> {
+            assertThat(event.limit()).isEqualTo("search");
+            assertThat(event.lasting()).isEqualTo(Duration.ofHours(1));
+            assertThat(event.level()).isEqualTo(1);
+        });
+        assertThat(limits(both.get(1)).tryAcquire("search", "bob")).isTrue();
+
+        limits(both.get(1)).reset("search", "ann");
+        assertThat(limits(both.get(1)).tryAcquire("search", "ann")).isTrue();
+        await().atMost(PATIENCE).until(() -> limits(both.get(0)).tryAcquire("search", "ann"));
     }
 
     @Test

@@ -133,6 +133,22 @@ class WaitForThreadTest {
         assertThat(remaining("rest")).isEqualTo(1);
     }
 
+    /** The limit refuses the call: the wait of the other one is over, which it has not caused. */
+    @Test
+    void aCallThatALimitRefusesMeanwhileHasOffendedAndOneThatIsOnlyLateHasNot() {
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        assertThat(limits.tryAcquire("blocks", "all")).isTrue();
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/late");
+        server.ticker().advance(Duration.ofSeconds(3));
+        gate.countDown();
+
+        assertThat(answer.join().body())
+                .contains("abnormal-usage-detected", "\"violated-policies\":[\"late\",\"blocks\"]");
+        assertThat(limits.peek("blocks", "all").blocked()).isTrue();
+        assertThat(limits.peek("late", "all").blocked()).isFalse();
+        assertThat(limits.peek("late", "all").remaining()).isEqualTo(1);
+    }
+
     @Test
     void theWaitForTheThreadIsPartOfTheFirstCallOnly() {
         CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/outer");
@@ -179,6 +195,13 @@ class WaitForThreadTest {
         @RateLimited(name = "rest", rate = "1/m", policy = Policy.WAIT, maxWait = "50s")
         String rest() {
             return "rest";
+        }
+
+        @GetMapping("/late")
+        @RateLimited(name = "late", rate = "1/m", key = "'all'", policy = Policy.WAIT, maxWait = "2s", block = "5m")
+        @RateLimited(name = "blocks", rate = "1/m", key = "'all'", block = "10m")
+        String late() {
+            return "late";
         }
 
         @GetMapping("/outer")

@@ -50,6 +50,8 @@ class RateLimitAssertionsTest {
         fails(() -> assertThat(REFUSED).retryAfter(MINUTE.plusNanos(1)), "retryAfter is PT1M");
         fails(() -> assertThat(NEVER).retryAfter(MINUTE), "retryAfter is null");
         fails(() -> assertThat(REFUSED).never(), "a retry can succeed");
+        assertThat(REFUSED.blockedFor(Duration.ofHours(1))).isBlocked();
+        fails(() -> assertThat(REFUSED).isBlocked(), "a blocked key", "it is not blocked");
         fails(() -> assertThat(ADMITTED).remaining(5), "remaining is 4");
         fails(() -> assertThat(ADMITTED).waits(MINUTE), "waitTime is PT0.1S");
         fails(() -> assertThat(REFUSED).waits(Duration.ZERO), "it was refused");

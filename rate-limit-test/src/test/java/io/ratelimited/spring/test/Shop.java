@@ -22,6 +22,9 @@ class Shop {
         @RateLimited(name = "login", algorithm = Algorithm.SLIDING_LOG, rate = "5/m", key = "#user")
         public void attempt(String user) {}
 
+        @RateLimited(name = "door", rate = "1/m", key = "#user", block = "10m")
+        public void knock(String user) {}
+
         @RateLimited(name = "daily", algorithm = Algorithm.FIXED_WINDOW, rate = "1/m")
         public void daily() {}
 

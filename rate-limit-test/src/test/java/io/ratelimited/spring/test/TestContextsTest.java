@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimits;
 import java.lang.reflect.Method;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -15,6 +17,8 @@ import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.TestConfiguration;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 import org.springframework.test.annotation.DirtiesContext;
@@ -125,6 +129,26 @@ class TestContextsTest {
         }
         RateLimitAssertions.assertThatCall(() -> login.attempt("ann")).isRateLimited();
         test.end();
+    }
+
+    @Test
+    void eachTestFindsNobodyBlockedAndIsToldOfEachBlock() throws Exception {
+        List<RateLimitBlockedEvent> events = new CopyOnWriteArrayList<>();
+        ConfigurableApplicationContext context = (ConfigurableApplicationContext) context(Limited.class);
+        context.addApplicationListener(
+                (PayloadApplicationEvent<RateLimitBlockedEvent> event) -> events.add(event.getPayload()));
+        Shop.Login login = context.getBean(Shop.Login.class);
+        for (int i = 1; i <= 3; i++) {
+            Run test = new Run(Limited.class);
+            test.begin();
+            login.knock("ann");
+            RateLimitAssertions.assertThatCall(() -> login.knock("ann")).isRateLimited();
+            DecisionAssertions.assertThat(context.getBean(RateLimits.class).peek("door", "ann"))
+                    .isBlocked()
+                    .retryAfter(Duration.ofMinutes(10));
+            assertThat(events).hasSize(i).allMatch(event -> event.level() == 1);
+            test.end();
+        }
     }
 
     @Test
