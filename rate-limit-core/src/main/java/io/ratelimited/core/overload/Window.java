@@ -6,25 +6,42 @@ package io.ratelimited.core.overload;
  * @param nanos the length of the span, more than 0
  * @param answered calls that ended with an answer, in time or late
  * @param meanNanos the mean time of these calls from their admission, 0 without calls
- * @param meanInFlight the mean number of calls in flight when they ended, 0 without calls
- * @param most the largest number of calls in flight when one of them ended
+ * @param meanInFlight the mean number of permits in use when they ended, 0 without calls
+ * @param most the largest number of permits in use when one of them ended
  * @param late calls among them whose answer came too late
  * @param overloaded calls that ended without an answer, because another service or limit has too much to do
  * @param bound whether the limit has refused a call or let one wait
  */
-public record Window(long nanos, long answered, double meanNanos, double meanInFlight, long most, long late, long overloaded, boolean bound) {
+public record Window(
+        long nanos,
+        long answered,
+        double meanNanos,
+        double meanInFlight,
+        long most,
+        long late,
+        long overloaded,
+        boolean bound) {
 
-    /** Answers in time, and one, so that there is a logarithm. */
-    double good() {
+    /** A window without calls. */
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false);
+
+    /** Answers a second. */
+    double perSecond() {
+        return answered * 1e9 / nanos;
+    }
+
+    /** Answers in time a second, and one in the window, so that there is a logarithm. */
+    double goodPerSecond() {
         return (answered - late + 1) * 1e9 / nanos;
     }
 
+    /** The share of the answers that came too late, from 0 to 1. */
     double lateShare() {
         return answered == 0 ? 0 : (double) late / answered;
     }
 
-    /** Answers, each second. */
-    double perSecond() {
-        return answered * 1e9 / nanos;
+    /** Returns whether at least half of the calls were refused by others. */
+    boolean isRefusedByOthers() {
+        return 2 * overloaded > answered + overloaded;
     }
 }

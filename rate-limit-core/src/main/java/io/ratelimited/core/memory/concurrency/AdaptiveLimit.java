@@ -50,7 +50,7 @@ final class AdaptiveLimit {
         this.places = controller.places();
         this.placesOfBest = controller.placesOfBest();
         this.lateNanos = lateNanos(limit);
-        this.last = new LimitChange(begun, controller.rounded(), controller.rounded(), LimitChange.Reason.START);
+        this.last = new LimitChange(begun, controller.limit(), controller.limit(), LimitChange.Reason.START);
     }
 
     private static long lateNanos(Limit limit) {
@@ -64,7 +64,7 @@ final class AdaptiveLimit {
     }
 
     int limit() {
-        return controller.rounded();
+        return controller.limit();
     }
 
     @Nullable
@@ -139,7 +139,6 @@ final class AdaptiveLimit {
             begun = now;
             bound = false;
             take(controller.next(seen), now);
-            if (Boolean.getBoolean("dbg")) System.err.printf("%.2f %s -> %s%n", now / 1e9, seen, controller);
             return true;
         } finally {
             stepping.set(false);
@@ -147,12 +146,12 @@ final class AdaptiveLimit {
     }
 
     private void take(Controller next, long now) {
-        int before = controller.rounded();
+        int before = controller.limit();
         controller = next;
         places = next.places();
         placesOfBest = next.placesOfBest();
         longest = next.longest();
-        int after = next.rounded();
+        int after = next.limit();
         if (after != before) {
             LimitChange change = new LimitChange(now, before, after, next.reason());
             last = change;

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  * The rules by which classes of calls share places. Immutable.
  *
  * <ul>
- *   <li>P1 A class leaves a twentieth of the places, at least one, free for each better class (trunk reservation).
+ *   <li>P1 A class leaves a tenth of the places, at least one, free for each better class (trunk reservation).
  *   <li>P2 A class with a share may use all free places while it has fewer than its share, and all others leave these free.
  *   <li>P3 P1 and P2 leave a place to every class: a call goes when no other is in flight.
  * </ul>
@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  */
 record Classes(int number, int others, double[] shares, boolean hasShares) {
 
-    private static final double RESERVED = 0.05;
+    private static final double RESERVED = 0.1;
 
     static Classes of(Limit limit) {
         int number = Math.max(1, limit.priorities().size());

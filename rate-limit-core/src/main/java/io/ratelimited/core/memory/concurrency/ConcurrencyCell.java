@@ -215,13 +215,15 @@ final class ConcurrencyCell {
         boolean behind = false;
         for (int rank = 0; rank < queue.ranks(); rank++) {
             QueuedReservation head = queue.first(rank);
-            if (head == null || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
+            if (head == null
+                    || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
                 continue;
             }
             int outcome = take(head.permits(), rank);
             if (outcome == ADMITTED || outcome == NEVER) {
                 if (outcome == ADMITTED) {
-                    head.started(limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
+                    head.started(
+                            limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
                     startLease(head);
                 }
                 head.decided(outcome);

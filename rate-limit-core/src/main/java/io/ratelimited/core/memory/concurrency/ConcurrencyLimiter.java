@@ -50,7 +50,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
         static Parameters of(Limit limit) {
             Duration lease = limit.lease();
-            return new Parameters(limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
+            return new Parameters(
+                    limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
         }
     }
 
@@ -87,7 +88,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
         return !call.isRefused() || !joined
                 ? call
-                : JointLocks.again(this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
+                : JointLocks.again(
+                        this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
     }
 
     private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, int stated, long maxWaitNanos) {
