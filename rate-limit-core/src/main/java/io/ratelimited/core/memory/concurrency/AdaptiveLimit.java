@@ -3,9 +3,7 @@ package io.ratelimited.core.memory.concurrency;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.overload.Controller;
 import io.ratelimited.core.overload.LimitChange;
-import io.ratelimited.core.overload.Window;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -155,7 +153,17 @@ final class AdaptiveLimit {
         if (after != before) {
             LimitChange change = new LimitChange(now, before, after, next.reason());
             last = change;
-            observers.forEach(observer -> observer.accept(change));
+            observers.forEach(observer -> tell(observer, change));
+        }
+    }
+
+    /** An observer that fails must not fail the call whose end takes the step. */
+    private static void tell(Consumer<LimitChange> observer, LimitChange change) {
+        try {
+            observer.accept(change);
+        } catch (RuntimeException ex) {
+            Thread current = Thread.currentThread();
+            current.getUncaughtExceptionHandler().uncaughtException(current, ex);
         }
     }
 

@@ -1,4 +1,4 @@
-package io.ratelimited.core.overload;
+package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.overload.LimitChange.Reason;
 
@@ -21,7 +21,7 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  *   <li>O4 A window multiplies the limit by at least 0.4, and by at most 1.25, but for a dependency that was found slow.
  * </ul>
  */
-public final class Controller implements Cloneable {
+final class Controller implements Cloneable {
 
     /** Phases of the search, each a window long. */
     private enum Phase {
@@ -42,7 +42,7 @@ public final class Controller implements Cloneable {
     }
 
     /** The shortest window, in nanoseconds. */
-    public static final long SHORTEST = 100_000_000L;
+    static final long SHORTEST = 100_000_000L;
 
     private static final double QUICK = 1.2;
     private static final double SLOW = 2;
@@ -80,12 +80,12 @@ public final class Controller implements Cloneable {
     }
 
     /** Knows nothing, and admits as many as it may. */
-    public static Controller of(int least, int most) {
+    static Controller of(int least, int most) {
         return new Controller(least, most);
     }
 
     /** The same with other bounds. */
-    public Controller within(int least, int most) {
+    Controller within(int least, int most) {
         Controller next = copy();
         next.least = least;
         next.most = most;
@@ -95,7 +95,7 @@ public final class Controller implements Cloneable {
     }
 
     /** After one more window. */
-    public Controller next(Window seen) {
+    Controller next(Window seen) {
         Controller next = copy();
         next.step(seen);
         next.limit = next.clamp(next.limit);
@@ -114,7 +114,7 @@ public final class Controller implements Cloneable {
     }
 
     /** Returns whether a window of this length has shown enough for a step. */
-    public boolean isOver(long nanos, long answered) {
+    boolean isOver(long nanos, long answered) {
         boolean steps = phase == Phase.BELOW || phase == Phase.ABOVE;
         double expected = throughput * nanos / 1e9;
         if (nanos > Math.max(0.5e9, 4 * base) && expected > 20 && answered < expected / 4) {
@@ -126,43 +126,43 @@ public final class Controller implements Cloneable {
     }
 
     /** Permits that may be in use. */
-    public int places() {
+    int places() {
         double step = phase == Phase.BELOW ? -STEP : phase == Phase.ABOVE ? STEP : 0;
         return (int) Math.round(clamp(limit * (1 + step)));
     }
 
     /** Permits that may be in use when a call of the best of several classes takes some: it pays for no step below. */
-    public int placesOfBest() {
+    int placesOfBest() {
         return (int) Math.round(clamp(limit * 1.3));
     }
 
     /** The limit that was found. */
-    public int limit() {
+    int limit() {
         return (int) Math.round(limit);
     }
 
     /** The lower bound. */
-    public int least() {
+    int least() {
         return least;
     }
 
     /** The upper bound. */
-    public int most() {
+    int most() {
         return most;
     }
 
     /** The time of a call that waits for no other, in nanoseconds; 0 while it is unknown. */
-    public double base() {
+    double base() {
         return base;
     }
 
     /** The longest time of a call that is counted in full, in nanoseconds: a few that take for ever say little of the others. */
-    public long longest() {
+    long longest() {
         return base == 0 ? Long.MAX_VALUE : (long) (10 * base);
     }
 
     /** The reason why the limit has last changed. */
-    public Reason reason() {
+    Reason reason() {
         return reason;
     }
 

@@ -1,4 +1,4 @@
-package io.ratelimited.core.overload;
+package io.ratelimited.core.memory.concurrency;
 
 /**
  * What was seen of the calls that ended within a span of time. Immutable.
@@ -12,7 +12,7 @@ package io.ratelimited.core.overload;
  * @param overloaded calls that ended without an answer, because another service or limit has too much to do
  * @param bound whether the limit has refused a call or let one wait
  */
-public record Window(
+record Window(
         long nanos,
         long answered,
         double meanNanos,
