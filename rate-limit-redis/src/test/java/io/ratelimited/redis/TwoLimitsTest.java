@@ -224,14 +224,10 @@ class TwoLimitsTest {
     }
 
     private static List<String> log() {
-        String key =
-                REDIS
-                        .server()
-                        .ask(redis ->
-                                redis.keys(new KeyNames("rl").ofLimit("two", "").of("k") + "*"))
-                        .stream()
-                        .findFirst()
-                        .orElse("");
+        String pattern = new KeyNames("rl").ofLimit("two", "").of("k") + "*";
+        String key = REDIS.server().ask(redis -> redis.keys(pattern)).stream()
+                .findFirst()
+                .orElse("");
         List<String> entries = REDIS.server().ask(redis -> redis.lrange(key, 0, -1));
         return entries.isEmpty() ? entries : entries.subList(1, entries.size());
     }

@@ -84,7 +84,6 @@ class ArchitectureTest {
                         "io.ratelimited.spring.expression..",
                         "io.ratelimited.spring.fields..",
                         "io.ratelimited.spring.limit..",
-                        "io.ratelimited.spring.request..",
                         "io.ratelimited.spring.overload..",
                         "io.ratelimited.spring.text..",
                         "io.ratelimited.spring.web..")

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.autoconfigure;
 
+import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
-import io.ratelimited.spring.request.CurrentRequest;
 import java.util.Collection;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -66,8 +66,8 @@ public final class HierarchyMember implements DisposableBean {
                     throw new InvalidRateLimitException(
                             "Property " + name + " is " + value(name, here) + " in a child context, but "
                                     + value(name, there) + " in its parent, with which it shares its limits",
-                            "Set it for the parent, such as in a file that both read; or let only one of the two contexts"
-                                    + " have the auto-configuration of limits. [RL-116]");
+                            "Set it for the parent, such as in a file that both read; or let only one of the two"
+                                    + " contexts have the auto-configuration of limits. [RL-116]");
                 });
     }
 

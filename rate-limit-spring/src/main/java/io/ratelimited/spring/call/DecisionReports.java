@@ -8,7 +8,7 @@ import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.request.RequestDecisions;
+import io.ratelimited.spring.RequestDecisions;
 import io.ratelimited.spring.text.LogText;
 import java.util.LinkedHashSet;
 import java.util.List;

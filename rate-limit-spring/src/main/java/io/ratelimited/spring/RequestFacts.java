@@ -1,4 +1,4 @@
-package io.ratelimited.spring.request;
+package io.ratelimited.spring;
 
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;

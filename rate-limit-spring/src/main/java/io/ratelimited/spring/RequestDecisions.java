@@ -1,9 +1,7 @@
-package io.ratelimited.spring.request;
+package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
 import java.util.function.Supplier;
 
 /** What limits have decided on the calls of a web request: kept for the fields of its response and for its later calls. */

@@ -1,6 +1,5 @@
-package io.ratelimited.spring.request;
+package io.ratelimited.spring;
 
-import io.ratelimited.spring.NamedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.function.Function;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.request;
+package io.ratelimited.spring;
 
 import java.util.concurrent.CancellationException;
 import java.util.function.BiConsumer;
