@@ -1,6 +1,6 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.expression.CallResult;
 import java.math.BigDecimal;
@@ -15,7 +15,7 @@ final class Charge {
     private final CallExpression expression;
     private final @Nullable Object target;
     private final @Nullable Object[] args;
-    private final @Nullable CurrentRequest current;
+    private final @Nullable RequestFacts current;
     private final long reserved;
 
     /**
@@ -31,7 +31,7 @@ final class Charge {
             CallExpression expression,
             @Nullable Object target,
             @Nullable Object[] args,
-            @Nullable CurrentRequest current,
+            @Nullable RequestFacts current,
             long reserved) {
         this.expression = expression;
         this.target = target;

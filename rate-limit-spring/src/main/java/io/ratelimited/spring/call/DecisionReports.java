@@ -5,10 +5,10 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RequestDecisions;
 import io.ratelimited.spring.text.LogText;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -70,7 +70,7 @@ final class DecisionReports {
             LimitRequest request,
             Outcome outcome,
             long waitedNanos,
-            @Nullable CurrentRequest current,
+            @Nullable RequestDecisions current,
             Supplier<Decision> decision) {
         report(request.limit(), outcome, request.key(), waitedNanos, decision);
         if (current != null) {
@@ -85,7 +85,7 @@ final class DecisionReports {
      * @param refusals by the position of the request: one limit may be asked for several keys
      */
     RateLimitExceededException refusal(
-            LimitRequest[] requests, @Nullable CurrentRequest current, @Nullable Decision[] refusals) {
+            LimitRequest[] requests, @Nullable RequestDecisions current, @Nullable Decision[] refusals) {
         Decision decisive = Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
         Set<String> limits = new LinkedHashSet<>();
         for (int i = 0; i < requests.length; i++) {
@@ -109,7 +109,7 @@ final class DecisionReports {
 
     /** Reports the charge of a call instead of its reservation. */
     void reportCharge(
-            LimitRequest request, long charged, @Nullable CurrentRequest current, Supplier<Decision> decision) {
+            LimitRequest request, long charged, @Nullable RequestDecisions current, Supplier<Decision> decision) {
         if (!observers.isEmpty()) {
             observe(
                     request.limit(),
@@ -152,7 +152,7 @@ final class DecisionReports {
 
     /** @param outcome null for a limit that has not decided, because another one refused the call */
     private static void toRequest(
-            CurrentRequest current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
+            RequestDecisions current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
         try {
             Limit limitOfCaller = request.limiter().limit();
             if (outcome == null) {

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.expression;
 
 import io.ratelimited.core.CanonicalKey;
-import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.ExpressionWords.Root;
 import io.ratelimited.spring.text.LogText;
 import java.beans.PropertyDescriptor;
@@ -56,7 +56,7 @@ public final class CallExpression {
 
     /** Expressions belong to a method: a request is a call without parameters. */
     private static final Method REQUEST =
-            Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
+            Objects.requireNonNull(ReflectionUtils.findMethod(RequestFacts.class, "clientIp"));
 
     /** The name of the expression, for messages. */
     private final String name;
@@ -256,7 +256,7 @@ public final class CallExpression {
      * @throws IllegalStateException when the expression fails; the call must not go
      */
     @Nullable
-    public Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+    public Object value(@Nullable Object target, @Nullable Object[] args, @Nullable RequestFacts request) {
         try {
             return value(target, args, null, request);
         } catch (RuntimeException ex) {
@@ -271,7 +271,7 @@ public final class CallExpression {
      */
     @Nullable
     public Object valueAtEnd(
-            @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request, CallResult result) {
+            @Nullable Object target, @Nullable Object[] args, @Nullable RequestFacts request, CallResult result) {
         try {
             return value(target, args, result, request);
         } catch (RuntimeException ex) {
@@ -322,7 +322,7 @@ public final class CallExpression {
             @Nullable Object target,
             @Nullable Object[] args,
             @Nullable CallResult result,
-            @Nullable CurrentRequest request) {
+            @Nullable RequestFacts request) {
         if (expression == null) {
             return CallResult.variable(parameter, args, result);
         }
@@ -352,7 +352,7 @@ public final class CallExpression {
 
     /** The request as a charge needs it when the call has ended; null if it needs none. */
     @Nullable
-    public CurrentRequest captured(@Nullable CurrentRequest request) {
+    public RequestFacts captured(@Nullable RequestFacts request) {
         return words != null && words.readsRoot() && request != null
                 ? new CapturedRequest(request, this, words.headers())
                 : null;

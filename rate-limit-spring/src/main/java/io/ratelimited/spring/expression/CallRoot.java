@@ -1,6 +1,6 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RequestFacts;
 import java.lang.reflect.Method;
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;
@@ -11,9 +11,9 @@ public final class CallRoot {
     private final Method method;
     private final @Nullable Object target;
     private final @Nullable Object[] args;
-    private final @Nullable CurrentRequest request;
+    private final @Nullable RequestFacts request;
 
-    CallRoot(Method method, @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+    CallRoot(Method method, @Nullable Object target, @Nullable Object[] args, @Nullable RequestFacts request) {
         this.method = method;
         this.target = target;
         this.args = args;
@@ -55,7 +55,7 @@ public final class CallRoot {
         return web("header('" + name + "')").header(name);
     }
 
-    private CurrentRequest web(String word) {
+    private RequestFacts web(String word) {
         if (request == null) {
             throw new IllegalStateException(
                     word + " is known in a request of Spring MVC or WebFlux only, and this call is not part of one"

@@ -1,24 +1,19 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.core.Decision;
-import io.ratelimited.core.Limit;
-import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RequestFacts;
 import java.security.Principal;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The words of a request that a charge reads, read when the call begins: when the call ends, the server may use the
  * request object for another request. A header whose name is computed is read at the end, and may fail.
  */
-final class CapturedRequest implements CurrentRequest {
+final class CapturedRequest implements RequestFacts {
 
-    private final CurrentRequest live;
+    private final RequestFacts live;
     private final Map<String, @Nullable String> headers = new HashMap<>();
     private final @Nullable String clientIp;
     private final @Nullable Principal principal;
@@ -29,7 +24,7 @@ final class CapturedRequest implements CurrentRequest {
      *
      * @param names of the headers to read
      */
-    CapturedRequest(CurrentRequest live, CallExpression reader, Set<String> names) {
+    CapturedRequest(RequestFacts live, CallExpression reader, Set<String> names) {
         this.live = live;
         this.clientIp = reader.reads("clientIp") ? live.clientIp() : null;
         this.principal = reader.reads("principal") ? live.principal() : null;
@@ -55,10 +50,5 @@ final class CapturedRequest implements CurrentRequest {
     @Override
     public @Nullable String session() {
         return session;
-    }
-
-    @Override
-    public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        live.decided(limit, applied, outcome, decision);
     }
 }

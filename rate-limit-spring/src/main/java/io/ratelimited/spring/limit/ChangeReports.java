@@ -2,9 +2,9 @@ package io.ratelimited.spring.limit;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
@@ -52,7 +52,7 @@ public final class ChangeReports {
      *
      * @param request that of this thread; null if there is none
      */
-    public static @Nullable String author(@Nullable CurrentRequest request) {
+    public static @Nullable String author(@Nullable RequestFacts request) {
         Principal caller = ofRequest(request);
         if (caller == null && SPRING_SECURITY) {
             caller = Security.caller();
@@ -60,7 +60,7 @@ public final class ChangeReports {
         return caller == null ? null : caller.getName();
     }
 
-    private static @Nullable Principal ofRequest(@Nullable CurrentRequest request) {
+    private static @Nullable Principal ofRequest(@Nullable RequestFacts request) {
         try {
             return request == null ? null : request.principal();
         } catch (IllegalStateException ex) {

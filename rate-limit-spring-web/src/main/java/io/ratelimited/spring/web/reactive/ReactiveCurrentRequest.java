@@ -21,14 +21,10 @@ import org.springframework.http.HttpEntity;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
 import org.springframework.http.server.reactive.ServerHttpRequest;
-import org.springframework.security.core.context.ReactiveSecurityContextHolder;
-import org.springframework.security.core.context.SecurityContext;
-import org.springframework.util.ClassUtils;
 import org.springframework.web.reactive.function.server.EntityResponse;
 import org.springframework.web.reactive.function.server.RenderingResponse;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.ServerWebExchange;
-import org.springframework.web.server.WebSession;
 import org.springframework.web.util.DisconnectedClientHelper;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
@@ -45,9 +41,6 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     private static final LogText.Lines LOG = LogText.lines(ReactiveCurrentRequest.class);
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
-    private static final boolean SECURITY = ClassUtils.isPresent(
-            "org.springframework.security.core.context.ReactiveSecurityContextHolder",
-            ReactiveCurrentRequest.class.getClassLoader());
 
     private final Scheduler here = Schedulers.fromExecutor(this::run);
     private final ReactiveClients clients;
@@ -93,31 +86,18 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         exchange = now;
         Mono<?> found = Mono.empty();
         if (readsPrincipal) {
-            found = Found.of(principal(now)).doOnNext(caller -> principal = caller);
+            found = Found.principal(now).doOnNext(caller -> principal = caller);
         }
         if (readsSession && session == null) {
-            found = found.then(Found.of(session(now))).doOnNext(id -> session = id);
+            found = found.then(Found.session(now)).doOnNext(id -> session = id);
         }
         return readsPrincipal || readsSession ? found.then(Mono.just(this)) : Mono.just(this);
-    }
-
-    private static Mono<Principal> principal(ServerWebExchange exchange) {
-        Mono<Principal> principal = exchange.getPrincipal();
-        return SECURITY ? principal.switchIfEmpty(Security.principal()) : principal;
-    }
-
-    /** A request without any cookie has no session; asking for it would make one, if only in memory. */
-    private static Mono<String> session(ServerWebExchange exchange) {
-        if (exchange.getRequest().getCookies().isEmpty()) {
-            return Mono.empty();
-        }
-        return exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId);
     }
 
     /** Returns whether a limit has asked for the principal before a filter set it. */
     boolean wasAskedTooEarly() {
         Found<Principal> caller = principal;
-        return askedInVain && caller != null && caller.value != null;
+        return askedInVain && caller != null && caller.value() != null;
     }
 
     /** The call of an exchange; null before the filter has seen it. */
@@ -289,34 +269,6 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (ReactiveCors.isAllowed(exchange)) {
             String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
             headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style));
-        }
-    }
-
-    /** The outcome of looking for something: a failure concerns only the code that asks for it. */
-    private record Found<T>(@Nullable T value, @Nullable Throwable failure) {
-
-        private static <T> Mono<Found<T>> of(Mono<T> lookup) {
-            return lookup.map(value -> new Found<T>(value, null))
-                    .onErrorResume(failure -> Mono.just(new Found<T>(null, failure)))
-                    .switchIfEmpty(Mono.fromSupplier(() -> new Found<T>(null, null)));
-        }
-
-        private static <T> @Nullable T now(@Nullable Found<T> found, String what) {
-            if (found == null) {
-                throw new IllegalStateException(what + " is not known yet: the limit was made after this request came");
-            }
-            if (found.failure != null) {
-                throw new IllegalStateException("could not be found out: " + found.failure.getMessage(), found.failure);
-            }
-            return found.value;
-        }
-    }
-
-    /** Loaded only where Spring Security is. */
-    private static final class Security {
-
-        private static Mono<Principal> principal() {
-            return ReactiveSecurityContextHolder.getContext().mapNotNull(SecurityContext::getAuthentication);
         }
     }
 }

@@ -34,13 +34,13 @@ public final class FieldsFilter implements Filter {
             return;
         }
         if (request.getDispatcherType() == DispatcherType.ERROR) {
-            ServletCurrentRequest.restoreFields(request, httpResponse);
+            ServletRequestState.restoreFields(request, httpResponse);
         }
         chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
             @Override
             public void reset() {
                 super.reset();
-                ServletCurrentRequest.restoreFields(request, httpResponse);
+                ServletRequestState.restoreFields(request, httpResponse);
             }
         });
     }

@@ -34,7 +34,7 @@ public final class RefusalFilter implements Filter {
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         if (request.getDispatcherType() == DispatcherType.ERROR) {
-            ServletCurrentRequest.resume(request);
+            ServletRequestState.resume(request);
         }
         try {
             if (!page.show(request, response)) {
@@ -47,7 +47,7 @@ public final class RefusalFilter implements Filter {
         } finally {
             // Jetty completes no asynchronous request whose later dispatch fails after its response has begun.
             if (request.getDispatcherType() != DispatcherType.REQUEST && !request.isAsyncStarted()) {
-                ServletCurrentRequest.end(request);
+                ServletRequestState.end(request);
             }
         }
     }

@@ -5,18 +5,12 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
-import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
 import java.security.Principal;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
@@ -38,14 +32,9 @@ import org.springframework.web.util.DisconnectedClientHelper;
  */
 final class ServletCurrentRequest implements CurrentRequest {
 
-    private static final LogText.Lines LOG = LogText.lines(ServletCurrentRequest.class);
-    private static final String ATTRIBUTE = ServletCurrentRequest.class.getName();
-
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
-    private final ServletClients clients;
-    private final LimitFields.Style style;
-    private final RequestState state;
+    private final ServletRequestState state;
 
     /** @param response null if nobody knows it, so that no fields can be set */
     ServletCurrentRequest(
@@ -55,14 +44,12 @@ final class ServletCurrentRequest implements CurrentRequest {
             LimitFields.Style style) {
         this.request = request;
         this.response = response;
-        this.state = RequestState.of(request, clients, style);
-        this.clients = state.clients;
-        this.style = state.style;
+        this.state = ServletRequestState.of(request, clients, style);
     }
 
     @Override
     public @Nullable String clientIp() {
-        return requireCurrent(clients.of(request), "address of the caller");
+        return requireCurrent(state.clients.of(request), "address of the caller");
     }
 
     @Override
@@ -86,7 +73,7 @@ final class ServletCurrentRequest implements CurrentRequest {
      * then.
      */
     private <T> @Nullable T requireCurrent(@Nullable T read, String what) {
-        if (state.over) {
+        if (state.isOver()) {
             throw new IllegalStateException("the request has ended, and its " + what + " is not known any more");
         }
         return read;
@@ -94,7 +81,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        if (!style.isNone() && limit.showsHeaders()) {
+        if (!state.style.isNone() && limit.showsHeaders()) {
             state.fields.decided(applied, decision.get());
             write();
         }
@@ -102,32 +89,9 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     /** The refusal of this request is being answered with these fields beside those of its limits. */
     void answered(Map<String, String> refusal) {
-        synchronized (state) {
-            state.refusal = refusal;
-        }
+        state.answered(refusal);
         if (response != null) {
             refusal.forEach(response::setHeader);
-        }
-    }
-
-    /**
-     * Sets fields again on a response that has lost them; fields that the refusal has and the response keeps are left alone.
-     */
-    static void restoreFields(ServletRequest request, HttpServletResponse response) {
-        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state && !response.isCommitted()) {
-            synchronized (state) {
-                try {
-                    state.fields.write(state.style, response::setHeader);
-                } catch (RuntimeException ex) {
-                    // A writer of the application may fail: the response goes on all the same.
-                    LOG.warn("the rate limit fields of a response could not be written", ex);
-                }
-                state.refusal.forEach((name, value) -> {
-                    if (!response.containsHeader(name)) {
-                        response.setHeader(name, value);
-                    }
-                });
-            }
         }
     }
 
@@ -135,7 +99,7 @@ final class ServletCurrentRequest implements CurrentRequest {
     void refused(Limit limit, Decision refusal) {
         state.fields.decided(limit, refusal);
         if (response != null) {
-            state.fields.write(style, response::setHeader);
+            state.fields.write(state.style, response::setHeader);
         }
     }
 
@@ -207,104 +171,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.end();
     }
 
-    /** The request goes on, to an error page, after its first dispatch has ended. The caller will {@link #end} it again. */
-    static void resume(ServletRequest request) {
-        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
-            state.begin();
-        }
-    }
-
-    /** Ends a request on which a limit has decided. */
-    static void end(ServletRequest request) {
-        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
-            state.end();
-        }
-    }
-
     private void write() {
-        synchronized (state) {
-            if (response != null && !state.ended && !response.isCommitted()) {
-                state.fields.write(style, response::setHeader);
-            }
-        }
-    }
-
-    /** The state of the request, kept with it through all its dispatches. */
-    private static final class RequestState {
-
-        private final ServletClients clients;
-        private final LimitFields.Style style;
-        private final LimitFields fields = new LimitFields();
-        private Set<String> charged = Set.of();
-        private List<Runnable> atEnd = List.of();
-        /** The fields of the refusal that has been answered, beside those of limits. */
-        private Map<String, String> refusal = Map.of();
-
-        private boolean followed;
-        private boolean ended;
-        /** Whether the server may use the request object for another request: the actions at its end have run. */
-        private volatile boolean over;
-
-        private RequestState(ServletClients clients, LimitFields.Style style) {
-            this.clients = clients;
-            this.style = style;
-        }
-
-        /** Of several contexts, the one whose filter has seen the request first says how it is read and answered. */
-        private static RequestState of(HttpServletRequest request, ServletClients clients, LimitFields.Style style) {
-            if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
-                return state;
-            }
-            RequestState state = new RequestState(clients, style);
-            request.setAttribute(ATTRIBUTE, state);
-            return state;
-        }
-
-        private synchronized void charge(String use) {
-            if (charged.isEmpty()) {
-                charged = new HashSet<>();
-            }
-            charged.add(use);
-        }
-
-        private synchronized boolean isCharged(String use) {
-            return charged.contains(use);
-        }
-
-        private synchronized void begin() {
-            followed = true;
-            ended = false;
-            over = false;
-        }
-
-        private synchronized boolean isFollowed() {
-            return followed && !ended;
-        }
-
-        /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
-        private synchronized boolean atEnd(Runnable action) {
-            if (!isFollowed()) {
-                return false;
-            }
-            if (atEnd.isEmpty()) {
-                atEnd = new ArrayList<>(1);
-            }
-            atEnd.add(action);
-            return true;
-        }
-
-        private void end() {
-            List<Runnable> actions;
-            synchronized (this) {
-                ended = true;
-                actions = atEnd;
-                atEnd = List.of();
-            }
-            try {
-                actions.forEach(Runnable::run);
-            } finally {
-                over = true;
-            }
+        if (response != null) {
+            state.write(response);
         }
     }
 }
