@@ -2,8 +2,10 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -117,7 +119,11 @@ class JointReservation implements Reservation {
         }
         boolean admitted = false;
         try {
-            admitted = await(false) && await(true);
+            admitted = await(false);
+            if (admitted && hasLaterPlaces()) {
+                decided(AllOf.reserve(laterClaims()));
+                admitted = await(true);
+            }
             return admitted;
         } finally {
             if (!admitted) {
@@ -185,9 +191,47 @@ class JointReservation implements Reservation {
             } else if (later || !hasLaterPlaces()) {
                 answer.complete(true);
             } else {
-                awaitAsync(true, answer);
+                takePlaces(answer);
             }
         });
+    }
+
+    private void takePlaces(CompletableFuture<Boolean> answer) {
+        AllOf.reserveAsync(laterClaims(), Callbacks.MAY_BLOCK).whenComplete((places, failed) -> {
+            if (failed == null) {
+                decided(places);
+                awaitAsync(true, answer);
+            } else {
+                end(answer, failed);
+            }
+        });
+    }
+
+    /**
+     * The claims to all later places. They are taken in one step, as by a call that need not wait: so no two calls hold
+     * places crosswise and wait for each other.
+     */
+    private Claim[] laterClaims() {
+        return Arrays.stream(members)
+                .filter(LaterPlace.class::isInstance)
+                .map(place -> ((LaterPlace) place).claim())
+                .toArray(Claim[]::new);
+    }
+
+    /** @param places the reservation of {@link #laterClaims} */
+    private void decided(Reservation places) {
+        @Nullable Decision[] refusals = places.isRefused() ? AllOf.refusals(places) : null;
+        int next = 0;
+        for (Reservation member : members) {
+            if (member instanceof LaterPlace place) {
+                int claim = next++;
+                if (refusals == null) {
+                    place.decided(AllOf.member(places, claim));
+                } else if (refusals[claim] != null) {
+                    place.decided(refused(new Decision[] {refusals[claim]}));
+                }
+            }
+        }
     }
 
     private boolean hasLaterPlaces() {

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A place under CONCURRENCY that is asked for when the other limits of the call let it go, so that no sleeper holds it.
- * Nothing is taken until then.
+ * Nothing is taken until then. {@link JointReservation} takes all of a call together. Thread-safe.
  */
 final class LaterPlace implements Reservation {
 
@@ -34,16 +34,20 @@ final class LaterPlace implements Reservation {
         return taken;
     }
 
-    /** Keeps the reservations, unless the call was given up meanwhile. */
-    private boolean keep(Reservation reservation) {
+    /** The claim when the other limits have let the call go. */
+    Claim claim() {
+        return Claim.of(claim.limiter(), claim.key(), claim.permits(), maxWaitNanos);
+    }
+
+    /** Keeps what the limit has decided on {@link #claim}, unless the call was given up meanwhile. */
+    void decided(Reservation reservation) {
         synchronized (this) {
             if (!cancelled) {
                 taken = reservation;
-                return true;
+                return;
             }
         }
         reservation.cancel();
-        return false;
     }
 
     @Override
@@ -69,30 +73,17 @@ final class LaterPlace implements Reservation {
         return place == null ? asked : place.decision();
     }
 
+    /** False where another place of the call was refused, or the call was given up, before this one was taken. */
     @Override
     public boolean await() throws InterruptedException {
-        Reservation known = taken();
-        if (known != null) {
-            return known.await();
-        }
-        Reservation place = claim.limiter().reserve(claim.key(), claim.permits(), maxWaitNanos);
-        return keep(place) && place.await();
+        Reservation place = taken();
+        return place != null && place.await();
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        Reservation known = taken();
-        if (known != null) {
-            return known.awaitAsync();
-        }
-        try {
-            return claim.limiter()
-                    .reserveAsync(claim.key(), claim.permits(), maxWaitNanos)
-                    .toCompletableFuture()
-                    .thenCompose(place -> keep(place) ? place.awaitAsync() : CompletableFuture.completedFuture(false));
-        } catch (RuntimeException | Error ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
+        Reservation place = taken();
+        return place == null ? CompletableFuture.completedFuture(false) : place.awaitAsync();
     }
 
     @Override

@@ -302,4 +302,31 @@ class SeveralWaitsTest {
         assertThat(rooms.peek("key", 1, 0).remaining()).isOne();
         assertThat(flights.waiting() + rooms.waiting() + time.sleeping()).isZero();
     }
+
+    /** The same where both calls wait for another limit first, which lets them go at the same time. */
+    @Test
+    void laterPlacesThatAreClaimedCrosswiseAreNotWaitedForInACircle() throws Exception {
+        RateLimiter rooms = limiter(Limit.of("rooms", Algorithm.CONCURRENCY).maxConcurrent(1));
+        RateLimiter alsoSoon = pace("also-soon", "1/5s");
+        for (int i = 0; i < 500; i++) {
+            Reservation one = AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, HOUR), claim(rooms, HOUR)));
+            Reservation other = AllOf.reserve(List.of(claim(alsoSoon, HOUR), claim(rooms, HOUR), claim(flights, HOUR)));
+            List<FutureTask<Boolean>> calls =
+                    List.of(Threads.start(() -> goesAndEnds(one)), Threads.start(() -> goesAndEnds(other)));
+            time.awaitSleeping(2);
+            time.advanceNanos(5 * SECOND);
+            for (FutureTask<Boolean> call : calls) {
+                assertThat(Threads.get(call)).isTrue();
+            }
+        }
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(rooms.peek("key", 1, 0).remaining()).isOne();
+        assertThat(flights.waiting() + rooms.waiting() + time.sleeping()).isZero();
+    }
+
+    private static boolean goesAndEnds(Reservation call) throws InterruptedException {
+        boolean goes = call.await();
+        call.release();
+        return goes;
+    }
 }
