@@ -36,7 +36,7 @@ final class Server {
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
      *    perhaps to a server that is not the primary any more. No attempt waits for another.
      * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still
-     *    be answered.
+     *    be answered; or by the reply to its probe, which comes behind theirs.
      * V8 A retired server takes no connection into use, and is not readmitted.
      */
 
@@ -184,7 +184,7 @@ final class Server {
 
     /** Closes a connection after the timeout: commands that are pending there may still be answered. */
     private void closeLater(RedisLink unused) {
-        threads.at(threads.nanos() + timeoutNanos, () -> close(unused));
+        threads.at(threads.nanos() + timeoutNanos, () -> closeUnused(unused));
     }
 
     private void lost(RedisLink broken) {
@@ -198,7 +198,7 @@ final class Server {
             lastLost = broken;
             lasted = threads.nanos() - usedSince >= LASTING_NANOS;
         }
-        broken.close();
+        close(broken);
         if (!lasted) {
             count(broken);
         }
@@ -295,9 +295,11 @@ final class Server {
             threads.later(CONNECT_MILLIS, () -> closeUnused(asked));
         }
         Replies.of(() -> owner.probe(asked, key)).whenComplete((reply, failure) -> {
-            boolean wanted = probed.remove(asked);
+            if (!probed.remove(asked)) {
+                return;
+            }
             boolean inUse = asked == link();
-            if (failure != null && wanted && breaker.isOpen() && !Replies.isNotSent(failure)) {
+            if (failure != null && breaker.isOpen() && !Replies.isNotSent(failure)) {
                 owner.stillAway(Replies.cause(failure));
             }
             if (failure == null && threads.nanos() - sentAt <= timeoutNanos) {

@@ -31,6 +31,10 @@ final class ScriptedServers implements RedisConnector {
     boolean cluster = true;
 
     final List<CompletableFuture<Set<String>>> searches = new ArrayList<>();
+    /** Attempts to connect are answered by the test. */
+    boolean holdingAttempts;
+
+    final Deque<CompletableFuture<RedisLink>> attempts = new ArrayDeque<>();
     /** How often the address of a key was looked up. */
     int lookUps;
     /** Runs before each attempt to connect. */
@@ -85,11 +89,27 @@ final class ScriptedServers implements RedisConnector {
         if (refusal != null) {
             return CompletableFuture.failedFuture(new IllegalStateException(refusal));
         }
+        if (holdingAttempts) {
+            CompletableFuture<RedisLink> attempt = new CompletableFuture<>();
+            attempts.add(attempt);
+            return attempt;
+        }
+        return CompletableFuture.completedFuture(link(address));
+    }
+
+    private Link link(String address) {
         Link link = new Link(address);
         synchronized (links) {
             links.add(link);
         }
-        return CompletableFuture.completedFuture(link);
+        return link;
+    }
+
+    /** Answers the oldest attempt to connect that waits for the test. */
+    Link accept() {
+        Link link = link(primaries.iterator().next());
+        attempts.remove().complete(link);
+        return link;
     }
 
     @Override
