@@ -115,7 +115,7 @@ class RedisClusterTest {
 
     /** From now on the slot of a caller is on its way to another primary, and stays so. */
     private static void move(String caller) {
-        int slot = SlotHash.getSlot(new KeyNames("rl").of("many", "", caller));
+        int slot = SlotHash.getSlot(new KeyNames("rl").ofLimit("many", "").of(caller));
         int from = slot / (SlotHash.SLOT_COUNT / 3 + 1);
         RedisProcess source = cluster.primary(from);
         RedisProcess target = cluster.primary((from + 1) % 3);

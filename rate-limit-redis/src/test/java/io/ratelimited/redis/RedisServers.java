@@ -99,7 +99,7 @@ public final class RedisServers implements BeforeAllCallback, AfterAllCallback, 
 
     /** The only key that has a state of a caller's budget. */
     public String keyOf(String limit, String caller) {
-        String name = new KeyNames("rl").of(limit, "", caller);
+        String name = new KeyNames("rl").ofLimit(limit, "").of(caller);
         List<String> keys = server.ask(commands -> commands.keys(name + "~*"));
         assertThat(keys).hasSize(1);
         return keys.get(0);

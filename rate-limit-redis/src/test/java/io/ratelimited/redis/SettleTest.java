@@ -300,7 +300,8 @@ class SettleTest {
         free.settle(9);
         assertThat(free.decision().remaining()).isEqualTo(Long.MAX_VALUE);
         assertThat(REDIS.server()
-                        .<List<String>>ask(commands -> commands.keys(new KeyNames("rl").of("settled", "", "k") + "*")))
+                        .<List<String>>ask(commands -> commands.keys(
+                                new KeyNames("rl").ofLimit("settled", "").of("k") + "*")))
                 .isEmpty();
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
         RateLimiter allowing = far.backend()

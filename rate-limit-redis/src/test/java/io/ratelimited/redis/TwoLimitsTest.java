@@ -224,7 +224,8 @@ class TwoLimitsTest {
     }
 
     private static List<String> log() {
-        String key = REDIS.server().ask(redis -> redis.keys(new KeyNames("rl").of("two", "", "k") + "*")).stream()
+        String pattern = new KeyNames("rl").ofLimit("two", "").of("k") + "*";
+        String key = REDIS.server().ask(redis -> redis.keys(pattern)).stream()
                 .findFirst()
                 .orElse("");
         List<String> entries = REDIS.server().ask(redis -> redis.lrange(key, 0, -1));

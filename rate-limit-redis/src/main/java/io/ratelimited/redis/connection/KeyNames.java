@@ -23,16 +23,6 @@ public final class KeyNames {
     }
 
     /**
-     * The name of a key.
-     *
-     * @param tier empty for the limit itself
-     * @param text as {@link #text} returns it; null for the only key of a limit without keys
-     */
-    public String of(String limit, String tier, @Nullable String text) {
-        return ofLimit(limit, tier).of(text);
-    }
-
-    /**
      * The names of the keys of a limit.
      *
      * @param tier empty for the limit itself
@@ -50,7 +40,11 @@ public final class KeyNames {
      */
     public record OfLimit(String shared, String beginning, String end) {
 
-        /** The name of a key, as of {@link KeyNames#of}. */
+        /**
+         * The name of a key.
+         *
+         * @param text as {@link KeyNames#text} returns it; null for the only key of a limit without keys
+         */
         public String of(@Nullable String text) {
             return text == null ? shared : beginning + CanonicalKey.digest(text) + end;
         }

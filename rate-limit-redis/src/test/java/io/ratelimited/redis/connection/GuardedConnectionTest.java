@@ -221,8 +221,11 @@ class GuardedConnectionTest {
         one.breakOff();
         servers.refusal = null;
         one.probes.remove().complete(List.of(1L));
-        assertThat(connection.isUp()).isTrue();
+        assertThat(connection.isUp()).as("by the answer to a broken one").isFalse();
+        clock.advance(LOOK);
         assertThat(last("one:1")).isNotSameAs(one);
+        last("one:1").probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
         ask("one:1/b");
         assertThat(last("one:1").keys).containsExactly("one:1/b");
     }

@@ -58,7 +58,8 @@ class ScriptsTest {
 
     /** In Redis, of the caller {@code k}. */
     private String key(Limit limit) {
-        return new ScriptParameters(limit, ticker, ONE).fullName(new KeyNames("rl").of("scripts", "", "k"));
+        return new ScriptParameters(limit, ticker, ONE)
+                .fullName(new KeyNames("rl").ofLimit("scripts", "").of("k"));
     }
 
     /** The name of a key tells the algorithm by it. */
@@ -343,25 +344,28 @@ class ScriptsTest {
     @Test
     void noCallerChoosesTheSlot() {
         KeyNames keys = new KeyNames("rl");
-        assertThat(keys.of("limit", "", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit");
-        assertThat(Stream.of("", "%", "user", "}{user", "}:limit").map(caller -> keys.of("limit", "", caller)))
+        assertThat(keys.ofLimit("limit", "").of("user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit");
+        assertThat(Stream.of("", "%", "user", "}{user", "}:limit")
+                        .map(caller -> keys.ofLimit("limit", "").of(caller)))
                 .allMatch(name -> name.matches("rl:\\{[\\w-]{27}}:limit"))
                 .doesNotHaveDuplicates();
-        assertThat(keys.of("a", "", "limit")).isNotEqualTo(keys.of("a:limit", "", null));
-        assertThat(keys.of("limit", "gold", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit{gold}");
-        assertThat(keys.of("limit", "gold", null)).isEqualTo("rl:{limit}{gold}");
-        assertThat(keys.of("limit{gold}", "", "user")).isNotEqualTo(keys.of("limit", "gold", "user"));
+        assertThat(keys.ofLimit("a", "").of("limit"))
+                .isNotEqualTo(keys.ofLimit("a:limit", "").of(null));
+        assertThat(keys.ofLimit("limit", "gold").of("user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit{gold}");
+        assertThat(keys.ofLimit("limit", "gold").of(null)).isEqualTo("rl:{limit}{gold}");
+        assertThat(keys.ofLimit("limit{gold}", "").of("user"))
+                .isNotEqualTo(keys.ofLimit("limit", "gold").of("user"));
         for (String caller : List.of("user", "")) {
-            assertThat(SlotHash.getSlot(keys.of("one", "", caller)))
-                    .isEqualTo(SlotHash.getSlot(keys.of("two", "gold", caller)));
+            assertThat(SlotHash.getSlot(keys.ofLimit("one", "").of(caller)))
+                    .isEqualTo(SlotHash.getSlot(keys.ofLimit("two", "gold").of(caller)));
         }
     }
 
     @Test
     void noNameReachesTheKeysOfTheBackend() {
         KeyNames keys = new KeyNames("rl");
-        assertThat(keys.of("~nodes", "", null)).isNotEqualTo(keys.internal("nodes"));
-        assertThat(keys.of("~probe", "", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:%7Eprobe");
+        assertThat(keys.ofLimit("~nodes", "").of(null)).isNotEqualTo(keys.internal("nodes"));
+        assertThat(keys.ofLimit("~probe", "").of("user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:%7Eprobe");
     }
 
     @Test
@@ -381,7 +385,8 @@ class ScriptsTest {
         assertThat(texts.stream()
                         .map(text -> new String(
                                 new KeyNames("rl")
-                                        .of("limit", "", KeyNames.text(text))
+                                        .ofLimit("limit", "")
+                                        .of(KeyNames.text(text))
                                         .getBytes(StandardCharsets.UTF_8),
                                 StandardCharsets.UTF_8)))
                 .doesNotHaveDuplicates();

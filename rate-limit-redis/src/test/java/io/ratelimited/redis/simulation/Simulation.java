@@ -250,7 +250,7 @@ final class Simulation {
     }
 
     private static String name(Step step) {
-        return new KeyNames("rl").of("limit", "", Callers.key(step));
+        return new KeyNames("rl").ofLimit("limit", "").of(Callers.key(step));
     }
 
     private List<Node> alive() {

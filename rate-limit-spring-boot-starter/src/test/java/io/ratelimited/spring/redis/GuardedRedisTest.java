@@ -304,7 +304,8 @@ class GuardedRedisTest {
 
         assertThat(IntStream.range(0, 6).filter(i -> attempt(shop)).count()).isEqualTo(5);
         assertThat(decisions.sources).hasSize(6).containsOnly(Source.REDIS);
-        assertThat(by.<Long>ask(commands -> commands.exists(new KeyNames("rl").of("search", "", "ann") + "~t")))
+        assertThat(by.<Long>ask(commands ->
+                        commands.exists(new KeyNames("rl").ofLimit("search", "").of("ann") + "~t")))
                 .isEqualTo(1);
     }
 

@@ -194,8 +194,8 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
-                    assertThat(server.<Long>ask(
-                                    commands -> commands.exists(new KeyNames("rl").of("search", "", "bob") + "~t")))
+                    assertThat(server.<Long>ask(commands -> commands.exists(
+                                    new KeyNames("rl").ofLimit("search", "").of("bob") + "~t")))
                             .isEqualTo(1);
                 });
     }
@@ -303,8 +303,8 @@ class RedisWiringTest {
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
                     limiter(context).tryAcquire("cid", 1);
-                    assertThat(server.<Long>ask(
-                                    commands -> commands.exists(new KeyNames("own").of("search", "", "cid") + "~t")))
+                    assertThat(server.<Long>ask(commands -> commands.exists(
+                                    new KeyNames("own").ofLimit("search", "").of("cid") + "~t")))
                             .isEqualTo(1);
                 });
     }

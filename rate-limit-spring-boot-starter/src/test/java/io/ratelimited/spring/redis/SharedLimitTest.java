@@ -100,7 +100,8 @@ class SharedLimitTest {
     void keysBeginWithThePrefix() {
         shop(start("rate-limit.redis.key-prefix=shop")).search("ann");
 
-        assertThat(server.<Long>ask(commands -> commands.exists(new KeyNames("shop").of("search", "", "ann") + "~t")))
+        assertThat(server.<Long>ask(commands -> commands.exists(
+                        new KeyNames("shop").ofLimit("search", "").of("ann") + "~t")))
                 .isEqualTo(1);
     }
 
@@ -155,7 +156,7 @@ class SharedLimitTest {
                 .containsExactly(5L);
         // The applications themselves may write a key of their own at any time.
         assertThat(server.<List<String>>ask(commands -> commands.keys("*:search*")))
-                .containsExactly(new KeyNames("rl").of("search", "", "fay") + "~t");
+                .containsExactly(new KeyNames("rl").ofLimit("search", "").of("fay") + "~t");
     }
 
     @Test
@@ -185,7 +186,8 @@ class SharedLimitTest {
         };
 
         assertDecidedByRedis(start(settings), start(settings));
-        assertThat(primary.<Long>ask(commands -> commands.exists(new KeyNames("rl").of("search", "", "ann") + "~t")))
+        assertThat(primary.<Long>ask(commands ->
+                        commands.exists(new KeyNames("rl").ofLimit("search", "").of("ann") + "~t")))
                 .isEqualTo(1);
     }
 
