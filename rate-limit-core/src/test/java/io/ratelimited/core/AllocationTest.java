@@ -59,6 +59,24 @@ class AllocationTest {
         }
     }
 
+    /** Among the calls that go is one whose key was blocked once. */
+    @Test
+    void blocksAllocateNothing() {
+        Limit limit = Limit.of("a", Algorithm.TOKEN_BUCKET)
+                .rate("1000000/s")
+                .block(Duration.ofNanos(4_000))
+                .build();
+        RateLimiter limiter = new InMemoryRateLimiter(limit, new Stepping(4_000), 100);
+        assertThat(limiter.tryAcquire("key", 1_000_000)).isTrue();
+        assertThat(limiter.tryAcquire("key", 1_000_000)).isFalse();
+        assertThat(bytesPerCall(limiter, "key", true)).isZero();
+        assertThat(bytesPerCall(limiter, "other", true)).isZero();
+        RateLimiter blocked = new InMemoryRateLimiter(
+                limit.toBuilder().block(Duration.ofDays(1)).build(), new Stepping(0), 100);
+        assertThat(blocked.tryAcquire("key", 1_000_000)).isTrue();
+        assertThat(bytesPerCall(blocked, "key", false)).isZero();
+    }
+
     /** A reservation is all that a call allocates, with or without settling. */
     @ParameterizedTest
     @EnumSource(

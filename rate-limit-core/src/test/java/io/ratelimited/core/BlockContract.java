@@ -334,6 +334,19 @@ public abstract class BlockContract {
     }
 
     @Test
+    void whereCallsAreChargedACallOffendsOnce() {
+        RateLimiter limiter = limiter(byCharge());
+        assertThat(limiter.tryAcquire("a", 2)).isTrue();
+        Reservation last = limiter.reserve("a", 1, 0);
+        last.settle(1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+        ticker.advance(BLOCK);
+        assertThat(limiter.tryAcquire("a", 3)).isTrue();
+        last.settle(1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    @Test
     void whereCallsAreChargedARightPasswordBlocksNobody() {
         RateLimiter limiter = limiter(byCharge());
         attempt(limiter, 1);
@@ -343,9 +356,9 @@ public abstract class BlockContract {
         }
         Reservation given = limiter.reserve("a", 1, 0);
         given.cancel();
+        assertThat(limiter.tryAcquire("a", 1)).isTrue();
         given.settle(1);
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
-        assertThat(limiter.tryAcquire("a", 1)).isTrue();
     }
 
     @Test

@@ -15,6 +15,7 @@ import java.util.Objects;
  *   <li>L3 No block is longer than its level says, nor than the maximum.
  *   <li>L4 The block after one that was not forgiven has a higher level.
  *   <li>L5 No key has seen more blocks than it has offended: refused calls, or charged ones.
+ *   <li>L6 A node lists the blocks that its callers see.
  * </ul>
  *
  * <p>A caller learns for how long a key is blocked up to a timeout after Redis knew it.
@@ -34,7 +35,11 @@ final class BlockJudge {
     }
 
     void blocks(List<Call> calls) {
+        boolean lists = !losesBlocks() && !plan.has(Kind.PAUSE) && !plan.has(Kind.CLOSE);
         for (Call seen : calls) {
+            if (lists && seen.blocked && seen.blockLevel == 0) {
+                violations.add("L6: the node does not list the block: " + seen);
+            }
             if (seen.blockLevel > 0) {
                 length(seen);
                 offences(seen, calls);

@@ -36,6 +36,8 @@ final class Call {
     long blockLeft;
 
     int blockLevel;
+    /** Refused by a block. */
+    boolean blocked;
 
     boolean refused;
     boolean cancelled;

@@ -98,7 +98,8 @@ final class Callers {
         call.refused = reservation.isRefused();
         if (call.refused) {
             call.settledAt = world.now();
-            if (reservation.decision().blocked()) {
+            call.blocked = reservation.decision().blocked();
+            if (call.blocked) {
                 call.node
                         .limiter()
                         .blockedKeys()

@@ -31,6 +31,12 @@ final class MethodMutants {
                         "offend",
                         "deliver"),
                 MethodMutant.skipped(
+                        "a block that Redis does not have yet does not hold where it began",
+                        Plans.BLOCKS,
+                        "limiter.RedisRateLimiter",
+                        "known",
+                        "owed"),
+                MethodMutant.skipped(
                         "a known block ends with the first outage",
                         Plans.BLOCKS,
                         "limiter.RemoteLimiter",

@@ -102,7 +102,6 @@ public final class BlockingLimiter implements MemoryLimiter {
         return key != null
                 && !limit.blocksByCharge()
                 && permits <= limit.capacity()
-                && !limit.isClosed()
                 && (maxWaitNanos <= 0 || waitingRoom.longestWait(key, maxWaitNanos) > 0);
     }
 

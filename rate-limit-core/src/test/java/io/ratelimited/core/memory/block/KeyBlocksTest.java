@@ -62,6 +62,18 @@ class KeyBlocksTest {
     }
 
     @Test
+    void aKeyThatWasEvictedIsForgivenToo() {
+        KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
+        for (int i = 0; i < 1_000; i++) {
+            blocks.offend("flood" + i);
+        }
+        for (int i = 0; i < 1_000; i++) {
+            blocks.forget("flood" + i);
+            assertThat(blocks.left("flood" + i)).isZero();
+        }
+    }
+
+    @Test
     void keysThatHaveNotOffendedAreBlockedByAFloodOnlyWhereAllTheirWordsAreShared() {
         KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
         for (int i = 0; i < 500; i++) {
