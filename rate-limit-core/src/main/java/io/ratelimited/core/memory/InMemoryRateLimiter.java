@@ -160,9 +160,15 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public synchronized void update(Limit limit) {
-        limiter.update(limit);
-        limiter = withBlocks(limiter, limit);
+    public void update(Limit limit) {
+        if (limiter instanceof ConcurrencyLimiter) {
+            limiter.update(limit); // wakes callers, whose callbacks run under no lock; has no blocks
+            return;
+        }
+        synchronized (this) {
+            limiter.update(limit);
+            limiter = withBlocks(limiter, limit);
+        }
     }
 
     @Override

@@ -190,17 +190,7 @@ public final class LimitEnforcer {
         Claim[] claims = LimitRequest.claims(enforced, true, waited);
         @Nullable Decision[] refusals = new Decision[claims.length];
         for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos(), claim.rank());
-            boolean late = enforced[i].isTimeOver(waited);
-            if (asked.admitted()) {
-                refusals[i] = late ? enforced[i].timeOver() : null;
-            } else {
-                // A call that came too late because there was no thread for it has not offended.
-                refusals[i] = late
-                        ? asked
-                        : claim.limiter().refused(claim.key(), claim.permits(), claim.maxWaitNanos(), asked);
-            }
+            refusals[i] = enforced[i].refusalAfter(waited, claims[i].maxWaitNanos());
         }
         throw reports.refusal(enforced, current, refusals);
     }

@@ -115,6 +115,23 @@ public record LimitRequest(
         return policy() == Policy.WAIT && waitedNanos > maxWaitNanos();
     }
 
+    /**
+     * The refusal of a call that has waited already, and that one of its limits refuses for it.
+     *
+     * @param waitLeft nanoseconds for which it may still wait
+     * @return null if this limit does not refuse it
+     */
+    @Nullable
+    Decision refusalAfter(long waitedNanos, long waitLeft) {
+        boolean late = isTimeOver(waitedNanos);
+        Decision asked = limiter.peek(key, permits, waitLeft, rank);
+        if (asked.admitted()) {
+            return late ? timeOver() : null;
+        }
+        // A call that came too late because there was no thread for it has not offended.
+        return late ? asked : limiter.refused(key, permits, waitLeft, asked);
+    }
+
     /** Returns whether the policy has not changed since the request was made. */
     public boolean isCurrent() {
         return enforcement.equals(limit.enforcement());
