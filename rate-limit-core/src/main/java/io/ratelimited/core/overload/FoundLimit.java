@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * What a limiter of {@code ADAPTIVE} knows now. The numbers are read one after the other while calls go on. Immutable.
  *
- * @param limit calls in flight that the limiter admits
+ * @param limit the limit that was found, in calls in flight. To find it, the limiter admits up to 15 % more or fewer for a
+ *     moment; calls of the best of several classes may use 30 % more. It never admits more than {@code maxConcurrent}
  * @param baseTime the time of a call that waits for no other, as far as it is known; null before the first calls have ended
  * @param inFlight calls in flight
  * @param waiting callers that wait for a place

@@ -1,4 +1,4 @@
-/** The limit that {@code ADAPTIVE} finds: what is known of it, how it changes, and the step that decides on a change. */
+/** The limit that {@code ADAPTIVE} finds: what is known of it, and how it changes. */
 @NullMarked
 package io.ratelimited.core.overload;
 

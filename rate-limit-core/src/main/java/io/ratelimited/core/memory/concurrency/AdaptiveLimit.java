@@ -3,9 +3,7 @@ package io.ratelimited.core.memory.concurrency;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.overload.Controller;
 import io.ratelimited.core.overload.LimitChange;
-import io.ratelimited.core.overload.Window;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -50,7 +48,7 @@ final class AdaptiveLimit {
         this.places = controller.places();
         this.placesOfBest = controller.placesOfBest();
         this.lateNanos = lateNanos(limit);
-        this.last = new LimitChange(begun, controller.rounded(), controller.rounded(), LimitChange.Reason.START);
+        this.last = new LimitChange(begun, controller.limit(), controller.limit(), LimitChange.Reason.START);
     }
 
     private static long lateNanos(Limit limit) {
@@ -64,7 +62,7 @@ final class AdaptiveLimit {
     }
 
     int limit() {
-        return controller.rounded();
+        return controller.limit();
     }
 
     @Nullable
@@ -139,7 +137,6 @@ final class AdaptiveLimit {
             begun = now;
             bound = false;
             take(controller.next(seen), now);
-            if (Boolean.getBoolean("dbg")) System.err.printf("%.2f %s -> %s%n", now / 1e9, seen, controller);
             return true;
         } finally {
             stepping.set(false);
@@ -147,16 +144,26 @@ final class AdaptiveLimit {
     }
 
     private void take(Controller next, long now) {
-        int before = controller.rounded();
+        int before = controller.limit();
         controller = next;
         places = next.places();
         placesOfBest = next.placesOfBest();
         longest = next.longest();
-        int after = next.rounded();
+        int after = next.limit();
         if (after != before) {
             LimitChange change = new LimitChange(now, before, after, next.reason());
             last = change;
-            observers.forEach(observer -> observer.accept(change));
+            observers.forEach(observer -> tell(observer, change));
+        }
+    }
+
+    /** An observer that fails must not fail the call whose end takes the step. */
+    private static void tell(Consumer<LimitChange> observer, LimitChange change) {
+        try {
+            observer.accept(change);
+        } catch (RuntimeException ex) {
+            Thread current = Thread.currentThread();
+            current.getUncaughtExceptionHandler().uncaughtException(current, ex);
         }
     }
 

@@ -2,12 +2,13 @@ package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Limit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The rules by which classes of calls share places. Immutable.
  *
  * <ul>
- *   <li>P1 A class leaves a twentieth of the places, at least one, free for each better class (trunk reservation).
+ *   <li>P1 A class leaves a tenth of the places, at least one, free for each better class (trunk reservation).
  *   <li>P2 A class with a share may use all free places while it has fewer than its share, and all others leave these free.
  *   <li>P3 P1 and P2 leave a place to every class: a call goes when no other is in flight.
  * </ul>
@@ -17,7 +18,10 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  */
 record Classes(int number, int others, double[] shares, boolean hasShares) {
 
-    private static final double RESERVED = 0.05;
+    /** As many as {@link Limit#priorities} may have. */
+    static final int MOST = 16;
+
+    private static final double RESERVED = 0.1;
 
     static Classes of(Limit limit) {
         int number = Math.max(1, limit.priorities().size());
@@ -37,25 +41,25 @@ record Classes(int number, int others, double[] shares, boolean hasShares) {
      * Returns the number of permits that may be in use when one of a class takes some of them.
      *
      * @param places permits that may be in use by all classes together
-     * @param used permits in use by each class; read only where there are shares
+     * @param used permits in use by each class; null where there are no shares
      */
-    long ceiling(int rank, long permits, long places, AtomicIntegerArray used) {
-        if (rank == 0 && !hasShares) {
+    long ceiling(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
+        if (rank == 0 && used == null) {
             return places;
         }
         if (isWithinShare(rank, permits, places, used)) {
             return places;
         }
         long left = places - rank * (long) Math.ceil(RESERVED * places);
-        for (int other = 0; hasShares && other < number; other++) {
+        for (int other = 0; used != null && other < number; other++) {
             left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
         }
         return Math.max(1, left);
     }
 
     /** Returns whether a class may pass better ones that wait. */
-    boolean isWithinShare(int rank, long permits, long places, AtomicIntegerArray used) {
-        return hasShares && used.get(rank) + permits <= floor(rank, places);
+    boolean isWithinShare(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
+        return used != null && used.get(rank) + permits <= floor(rank, places);
     }
 
     private long floor(int rank, long places) {

@@ -40,8 +40,8 @@ final class ConcurrencyCell {
     private final ClassQueue queue = new ClassQueue();
     /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
     private long standingSince;
-    /** Permits in use by rank; empty where no class has a share. */
-    private final AtomicIntegerArray usedByRank;
+    /** Permits in use by rank, of calls admitted since a class has a share; null before. */
+    private volatile @Nullable AtomicIntegerArray usedByRank;
     /** Times at which calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
     private final Map<ConcurrencyReservation, Long> leased = new LinkedHashMap<>(0);
     /** Whether {@link #leased} ever had an entry. */
@@ -50,7 +50,7 @@ final class ConcurrencyCell {
     ConcurrencyCell(ConcurrencyLimiter limiter, @Nullable Object key) {
         this.limiter = limiter;
         this.key = key;
-        this.usedByRank = new AtomicIntegerArray(limiter.ranksToCount());
+        countRanks();
     }
 
     ConcurrencyLimiter limiter() {
@@ -87,11 +87,28 @@ final class ConcurrencyCell {
             return call;
         }
         if (adaptive != null) {
-            return new TimedReservation(this, permits, rank, limiter.ticker().nanos());
+            return count(
+                    new TimedReservation(this, permits, rank, limiter.ticker().nanos()));
         }
-        ConcurrencyReservation call = new ConcurrencyReservation(this, permits, rank, ADMITTED);
+        ConcurrencyReservation call = count(new ConcurrencyReservation(this, permits, rank, ADMITTED));
         startLease(call);
         return call;
+    }
+
+    /** Counts the permits of an admitted call among those of its class. */
+    private ConcurrencyReservation count(ConcurrencyReservation call) {
+        AtomicIntegerArray counts = usedByRank;
+        if (counts != null) {
+            call.counted();
+            counts.addAndGet(call.rank(), (int) call.permits());
+        }
+        return call;
+    }
+
+    private void countRanks() {
+        if (usedByRank == null && limiter.classes().hasShares()) {
+            usedByRank = new AtomicIntegerArray(Classes.MOST);
+        }
     }
 
     /** Returns whether a call of the class stands behind one that waits. */
@@ -117,7 +134,7 @@ final class ConcurrencyCell {
     /** Free places. */
     long remaining() {
         endLeases();
-        return Math.max(0, places(true) - Math.max(0, inUse));
+        return Math.max(0, places(limiter.classes().number() > 1) - Math.max(0, inUse));
     }
 
     /** Permits in use. */
@@ -157,9 +174,6 @@ final class ConcurrencyCell {
                 return refusal;
             }
             if (IN_USE.compareAndSet(this, used, used + permits)) {
-                if (usedByRank.length() > 0) {
-                    usedByRank.addAndGet(rank, (int) permits);
-                }
                 return ADMITTED;
             }
         }
@@ -215,14 +229,16 @@ final class ConcurrencyCell {
         boolean behind = false;
         for (int rank = 0; rank < queue.ranks(); rank++) {
             QueuedReservation head = queue.first(rank);
-            if (head == null || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
+            if (head == null
+                    || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
                 continue;
             }
             int outcome = take(head.permits(), rank);
             if (outcome == ADMITTED || outcome == NEVER) {
                 if (outcome == ADMITTED) {
-                    head.started(limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
-                    startLease(head);
+                    head.started(
+                            limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
+                    startLease(count(head));
                 }
                 head.decided(outcome);
                 queue.remove(head);
@@ -235,6 +251,7 @@ final class ConcurrencyCell {
 
     /** More calls may fit, and leases may end before the alarms of those that wait. */
     void limitChanged() {
+        countRanks();
         endLeases();
         serve();
         List<QueuedReservation> left;
@@ -262,8 +279,9 @@ final class ConcurrencyCell {
                 leased.remove(call);
             }
         }
-        if (usedByRank.length() > 0) {
-            usedByRank.addAndGet(call.rank(), (int) -call.permits());
+        AtomicIntegerArray counts = usedByRank;
+        if (counts != null && call.isCounted()) {
+            counts.addAndGet(call.rank(), (int) -call.permits());
         }
         long used = IN_USE.addAndGet(this, -call.permits());
         AdaptiveLimit adaptive = limiter.adaptive();

@@ -24,9 +24,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ConcurrencyLimiter implements MemoryLimiter {
 
-    /** As many as {@link Limit#priorities} may have. */
-    private static final int MOST_CLASSES = 16;
-
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
     /** Finds the limit; null where it is stated. */
@@ -50,7 +47,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
         static Parameters of(Limit limit) {
             Duration lease = limit.lease();
-            return new Parameters(limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
+            return new Parameters(
+                    limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
         }
     }
 
@@ -60,7 +58,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.parameters = Parameters.of(limit);
         this.adaptive = limit.algorithm().findsItsLimit() ? new AdaptiveLimit(limit, ticker) : null;
-        this.refused = Stream.generate(LongAdder::new).limit(MOST_CLASSES).toArray(LongAdder[]::new);
+        this.refused = Stream.generate(LongAdder::new).limit(Classes.MOST).toArray(LongAdder[]::new);
         this.single = new ConcurrencyCell(this, null);
     }
 
@@ -81,13 +79,15 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        checkKey(key);
         if (permits == 0) {
             return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
         }
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
         return !call.isRefused() || !joined
                 ? call
-                : JointLocks.again(this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
+                : JointLocks.again(
+                        this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
     }
 
     private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, int stated, long maxWaitNanos) {
@@ -167,8 +167,17 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         return decision(key, outcome(key, permits, rank, maxWaitNanos));
     }
 
+    /** Limits that differ by key would each see a part of what happens to one process. */
+    private void checkKey(@Nullable Object key) {
+        if (adaptive != null && key != null) {
+            throw new IllegalArgumentException("limit '" + limit().name()
+                    + "' is ADAPTIVE, one limit for all calls of this process: a key has no meaning; ask without one");
+        }
+    }
+
     /** A call of no permits needs no place. */
     private int outcome(@Nullable Object key, long permits, int rank, long maxWaitNanos) {
+        checkKey(key);
         int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, permits, rank, maxWaitNanos);
         return outcome == ConcurrencyReservation.ADMITTED || !joined
                 ? outcome
@@ -258,11 +267,6 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         if (adaptive != null) {
             refused[rank].increment();
         }
-    }
-
-    /** The number of classes whose permits in use a cell counts. */
-    int ranksToCount() {
-        return parameters.classes.hasShares() ? MOST_CLASSES : 0;
     }
 
     WaitingRoom waitingRoom() {

@@ -26,14 +26,17 @@ class ConcurrencyReservation implements Reservation {
 
     private final ConcurrencyCell cell;
     private final long permits;
-    private final int rank;
+    private final byte rank;
+    /** Whether the permits count in those of the class. Written before the call is admitted. */
+    private boolean counted;
+
     private volatile int state;
 
     /** @param rank of a class, as {@link Classes#rank} returns it */
     ConcurrencyReservation(ConcurrencyCell cell, long permits, int rank, int state) {
         this.cell = cell;
         this.permits = permits;
-        this.rank = rank;
+        this.rank = (byte) rank;
         if (state != ADMITTED) {
             this.state = state;
         }
@@ -49,6 +52,14 @@ class ConcurrencyReservation implements Reservation {
 
     final int rank() {
         return rank;
+    }
+
+    final boolean isCounted() {
+        return counted;
+    }
+
+    final void counted() {
+        counted = true;
     }
 
     /** The time of admission, where the limit learns from it; 0 elsewhere. */

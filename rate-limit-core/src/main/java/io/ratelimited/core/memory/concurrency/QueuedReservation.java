@@ -20,6 +20,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     /** Time at which the caller gives up: {@link Ticker#nanos}. */
     private final long deadline;
+
     private volatile long start;
     /** Cancels the alarm. Guarded by this. */
     private Runnable alarm = () -> {};
