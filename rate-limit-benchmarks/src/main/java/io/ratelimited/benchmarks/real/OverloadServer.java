@@ -20,7 +20,7 @@ import org.springframework.web.bind.annotation.RestController;
 public final class OverloadServer {
 
     /** Connections of the pool. */
-    static final int CONNECTIONS = 10;
+    static final int CONNECTIONS = 5;
 
     /** The time in milliseconds for which a request needs one. */
     static final int BUSY_MILLIS = 50;

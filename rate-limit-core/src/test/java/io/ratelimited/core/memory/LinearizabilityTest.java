@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.Cell.Grant;
@@ -51,7 +52,8 @@ class LinearizabilityTest {
                 TurnHistory.class,
                 ChangeOfBurstHistory.class,
                 ChangeOfAlgorithmHistory.class,
-                ChangeOfConcurrencyHistory.class);
+                ChangeOfConcurrencyHistory.class,
+                AdaptiveClassesHistory.class);
     }
 
     /** A cell of one word, one of an immutable state, one with a guard. The proofs do it for every kind. */
@@ -321,6 +323,43 @@ class LinearizabilityTest {
         @Operation
         public void update(@Param(gen = IntGen.class, conf = "0:3") int choice) {
             limiter.update(CHOICE[choice]);
+        }
+    }
+
+    /** Never above the limit, whatever the classes of the calls are, and while its bound changes. */
+    public static class AdaptiveClassesHistory {
+
+        private static final Limit[] CHOICE = IntStream.rangeClosed(0, 3)
+                .mapToObj(most -> Limit.of("a", Algorithm.ADAPTIVE)
+                        .maxConcurrent(most)
+                        .priorities(List.of("good", "bad"))
+                        .build())
+                .toArray(Limit[]::new);
+
+        private final InMemoryRateLimiter limiter = new InMemoryRateLimiter(CHOICE[2], new ManualTicker(), 1);
+        private final Reservation[] mine = new Reservation[8];
+
+        @Operation
+        public boolean take(
+                @Param(gen = ThreadIdGen.class) int thread, @Param(gen = IntGen.class, conf = "0:1") int rank) {
+            if (mine[thread] == null) {
+                Reservation call = limiter.reserve(null, 1, 0, rank);
+                mine[thread] = call.isRefused() ? null : call;
+            }
+            return mine[thread] != null;
+        }
+
+        @Operation
+        public void end(@Param(gen = ThreadIdGen.class) int thread) {
+            if (mine[thread] != null) {
+                mine[thread].release(End.ANSWERED);
+                mine[thread] = null;
+            }
+        }
+
+        @Operation
+        public void update(@Param(gen = IntGen.class, conf = "1:3") int most) {
+            limiter.update(CHOICE[most]);
         }
     }
 

@@ -16,9 +16,8 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  *
  * <ul>
  *   <li>O1 The limit and all places are within the bounds.
- *   <li>O2 Without refusals, and without slow calls, the limit does not sink below three times the most that was in flight.
+ *   <li>O2 Without refusals, and without slow calls, the limit does not sink below three times the most that is in flight.
  *   <li>O3 Without a refusal the limit does not rise.
- *   <li>O4 A window multiplies the limit by at least 0.4, and by at most 1.25, but for a dependency that was found slow.
  * </ul>
  */
 final class Controller implements Cloneable {
@@ -237,7 +236,7 @@ final class Controller implements Cloneable {
         double inFlight = Math.log(seen.meanInFlight() / last.meanInFlight());
         if (inFlight > 0.05) {
             double served = Math.log(seen.goodPerSecond() / last.goodPerSecond());
-            elasticity += 0.2 * (Math.max(-0.5, Math.min(0.5, served)) / inFlight - elasticity);
+            elasticity += 0.2 * (Math.max(-2, Math.min(2, served / inFlight)) - elasticity);
         }
         double excess = elasticity - WANTED;
         throughput = (seen.perSecond() + last.perSecond()) / 2;

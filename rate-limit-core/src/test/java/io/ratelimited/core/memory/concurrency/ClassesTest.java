@@ -1,0 +1,216 @@
+package io.ratelimited.core.memory.concurrency;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Classes of calls against their naive twin: a list of calls in flight and a list of those that wait. */
+class ClassesTest {
+
+    private static final List<String> PRIORITIES = List.of("critical", "normal", "batch");
+
+    private static RateLimiter limiter(Algorithm algorithm, int most, Map<String, Double> shares) {
+        Limit limit = Limit.of("classes", algorithm)
+                .maxConcurrent(most)
+                .priorities(PRIORITIES)
+                .shares(shares)
+                .build();
+        return new InMemoryRateLimiter(limit, new ManualTicker(), 10);
+    }
+
+    private static int fill(RateLimiter limiter, int rank) {
+        int admitted = 0;
+        while (!limiter.reserve(null, 1, 0, rank).isRefused()) {
+            admitted++;
+        }
+        return admitted;
+    }
+
+    /** P1 */
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void worseClassesLeavePlacesToBetterOnes(Algorithm algorithm) {
+        RateLimiter limiter = limiter(algorithm, 20, Map.of());
+        assertThat(fill(limiter, 2)).isEqualTo(16);
+        assertThat(limiter.peek(null, 1, 0, 2).admitted()).isFalse();
+        assertThat(limiter.peek(null, 1, 0, 1).admitted()).isTrue();
+        assertThat(fill(limiter, 1)).isEqualTo(2);
+        assertThat(fill(limiter, 0)).isEqualTo(2);
+    }
+
+    /** P2 */
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void aShareKeepsPlacesForAWorseClass(Algorithm algorithm) {
+        RateLimiter limiter = limiter(algorithm, 20, Map.of("batch", 0.1));
+        assertThat(fill(limiter, 0)).isEqualTo(18);
+        assertThat(fill(limiter, 2)).isEqualTo(2);
+        assertThat(fill(limiter, 0)).isZero();
+    }
+
+    /** P3 */
+    @Test
+    void aSinglePlaceIsForEveryClass() {
+        for (int rank = 0; rank < 3; rank++) {
+            assertThat(fill(limiter(Algorithm.CONCURRENCY, 1, Map.of("critical", 0.5, "normal", 0.4)), rank))
+                    .isEqualTo(1);
+        }
+    }
+
+    @Test
+    void aCallOfNoClassOrOfAnUnknownOneIsOfTheMiddle() {
+        for (int rank : new int[] {RateLimiter.NO_RANK, -7, 3, Integer.MAX_VALUE}) {
+            RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 20, Map.of());
+            assertThat(fill(limiter, rank)).isEqualTo(18);
+        }
+    }
+
+    /** Places of calls that came before the share do not count as its own, and come back all the same. */
+    @Test
+    void aShareThatComesLaterCountsCallsFromThenOn() {
+        RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 10, Map.of());
+        Reservation before = limiter.reserve(null, 1, 0, 2);
+        limiter.update(limiter.limit().toBuilder().shares(Map.of("batch", 0.2)).build());
+        before.release();
+        assertThat(fill(limiter, 0)).isEqualTo(8);
+        assertThat(fill(limiter, 2)).isEqualTo(2);
+    }
+
+    @Test
+    void callsAreAdmittedAndServedByClassAsTheTwinSays() {
+        for (int seed = 0; seed < 300; seed++) {
+            new Twin(seed).run();
+        }
+    }
+
+    private record Call(Reservation reservation, CompletableFuture<Boolean> turn, long permits, int rank, int number) {}
+
+    private static final class Twin {
+
+        private final Random random;
+        private final String name;
+        private final int most;
+        private final double[] shares;
+        private final RateLimiter limiter;
+        private final List<Call> flying = new ArrayList<>();
+        private final List<Call> queue = new ArrayList<>();
+        private int numbers;
+
+        private Twin(int seed) {
+            random = new Random(seed);
+            name = "seed " + seed;
+            most = 3 + random.nextInt(12);
+            shares = new double[] {0, 0, random.nextBoolean() ? 0.25 : 0};
+            Map<String, Double> stated = shares[2] == 0 ? Map.of() : Map.of("batch", shares[2]);
+            limiter = limiter(Algorithm.CONCURRENCY, most, stated);
+        }
+
+        private long used(int rank) {
+            return flying.stream()
+                    .filter(call -> rank < 0 || call.rank == rank)
+                    .mapToLong(Call::permits)
+                    .sum();
+        }
+
+        private long share(int rank) {
+            return (long) Math.ceil(shares[rank] * most);
+        }
+
+        private boolean isWithinShare(int rank, long permits) {
+            return used(rank) + permits <= share(rank);
+        }
+
+        private boolean fits(int rank, long permits) {
+            long ceiling = most;
+            if (!isWithinShare(rank, permits)) {
+                ceiling -= rank * (long) Math.ceil(most / 10.0);
+                for (int other = 0; other < 3; other++) {
+                    ceiling -= other == rank ? 0 : Math.max(0, share(other) - used(other));
+                }
+            }
+            return used(-1) + permits <= Math.max(1, ceiling);
+        }
+
+        private void run() {
+            for (int step = 0; step < 200; step++) {
+                switch (random.nextInt(5)) {
+                    case 0, 1 -> arrive(random.nextBoolean() ? 1_000 : 0);
+                    case 2, 3 -> {
+                        if (!flying.isEmpty()) {
+                            flying.remove(random.nextInt(flying.size()))
+                                    .reservation
+                                    .release();
+                            serve();
+                        }
+                    }
+                    default -> {
+                        if (!queue.isEmpty()) {
+                            queue.remove(random.nextInt(queue.size()))
+                                    .reservation
+                                    .cancel();
+                            serve();
+                        }
+                    }
+                }
+                assertThat(flying).as(name + ", step " + step).allMatch(call -> call.turn.isDone());
+                assertThat(queue).as(name + ", step " + step).noneMatch(call -> call.turn.isDone());
+                assertThat(limiter.peek(null, 1, 0).remaining()).as(name).isEqualTo(Math.max(0, most - used(-1)));
+            }
+        }
+
+        private void arrive(long maxWait) {
+            int rank = random.nextInt(3);
+            long permits = 1L + random.nextInt(2);
+            boolean behind = queue.stream().anyMatch(call -> call.rank <= rank);
+            boolean goes = !behind && fits(rank, permits);
+            Reservation reservation = limiter.reserve(null, permits, maxWait, rank);
+            assertThat(reservation.isRefused()).as(name).isEqualTo(!goes && maxWait == 0);
+            if (!reservation.isRefused()) {
+                Call call = new Call(reservation, reservation.awaitAsync(), permits, rank, numbers++);
+                (goes ? flying : queue).add(call);
+                serve();
+            }
+        }
+
+        private void serve() {
+            for (Call next = next(); next != null; next = next()) {
+                queue.remove(next);
+                flying.add(next);
+            }
+        }
+
+        /** The first of the best class; of another one only if it is within its share, or no better one waits. */
+        private @Nullable Call next() {
+            boolean behind = false;
+            for (int rank = 0; rank < 3; rank++) {
+                int own = rank;
+                Call head = queue.stream()
+                        .filter(call -> call.rank == own)
+                        .min(Comparator.comparingInt(Call::number))
+                        .orElse(null);
+                if (head != null && (!behind || isWithinShare(rank, head.permits))) {
+                    if (fits(rank, head.permits)) {
+                        return head;
+                    }
+                    behind = true;
+                }
+            }
+            return null;
+        }
+    }
+}
