@@ -2,12 +2,38 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
 import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** The web request of a call: its facts, what decisions are written to, its end, and the threads that it runs on. */
-public interface CurrentRequest extends RequestFacts, RequestDecisions, RequestEnd {
+/**
+ * The web request of a call: its facts, what decisions are written to, and here its end, which may come after the call that
+ * returned its result and before its response is complete, and the threads that it runs on.
+ */
+public interface CurrentRequest extends RequestFacts, RequestDecisions {
+
+    /**
+     * Runs an action when the response has ended, if the response is made of a result after the method that returned it: of
+     * a body that is a stream, of a response of a handler function, or of a result that Spring MVC awaits.
+     *
+     * @param action takes the outcome of the result, its value or its error; a stream itself is its value. The error of
+     *     a response that was aborted is a {@link CancellationException}
+     * @return whether the action will be run, once or more
+     */
+    default boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        return false;
+    }
+
+    /**
+     * Returns whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
+     *
+     * @param failure the exception of a call of the request
+     */
+    default boolean isAborted(Throwable failure) {
+        return false;
+    }
 
     /**
      * Takes the time for which the request has waited for a thread to make a call on. It belongs to the wait of that call,
