@@ -35,7 +35,7 @@ public interface RateLimiter {
     /**
      * Takes the permits if the call may go at once. In memory this allocates nothing.
      *
-     * @return whether the call may go; if not, nothing has changed
+     * @return whether the call may go; if not, nothing has changed but for a {@link Limit#block} that may have begun
      * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY}, whose calls have to be {@link
      *     Reservation#release released}: use {@link #reserve}
      */
@@ -43,7 +43,7 @@ public interface RateLimiter {
 
     /**
      * Takes the permits if the call may go within the given time. Does not sleep: the caller goes when {@link
-     * Reservation#await} returns. A refusal is decided at once and changes nothing.
+     * Reservation#await} returns. A refusal is decided at once and takes nothing; it may begin a {@link Limit#block}.
      *
      * @param maxWaitNanos the longest wait, inclusive; 0 to go at once or not at all
      */

@@ -57,6 +57,9 @@ public interface Reservation {
      * calls used beyond their reservations. The excess counts in the present window or slot; where a limit follows virtual
      * time, it becomes debt, of some decades at most.
      *
+     * <p>Under a limit that {@link Limit#blocksByCharge blocks by charge}, a cost of 1 or more that leaves the key without a permit
+     * begins a block.
+     *
      * @param permits the cost of the call, 0 or more; no effect if the call was refused
      * @throws IllegalArgumentException when the permits are negative
      * @throws UnsupportedOperationException when the limit counts calls in flight, which cost nothing but their place

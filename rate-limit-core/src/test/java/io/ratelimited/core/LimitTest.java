@@ -259,4 +259,51 @@ class LimitTest {
                     .isEqualTo(algorithm == Algorithm.LEAKY_BUCKET ? Policy.WAIT : Policy.REJECT);
         }
     }
+
+    private static Limit.Builder blocked(Duration block) {
+        return valid(Algorithm.TOKEN_BUCKET).block(block);
+    }
+
+    @Test
+    void blocksHaveDefaultsThatFit() {
+        Limit limit = blocked(Duration.ofMinutes(1)).build();
+        assertThat(limit.blockFactor()).isEqualTo(2);
+        assertThat(limit.blockMax()).isEqualTo(Duration.ofHours(24));
+        assertThat(limit.blocksByCharge()).isFalse();
+        assertThat(limit).hasToString("valid: token-bucket, rate 10/s, burst 10, block 1m to 1d");
+        assertThat(blocked(Duration.ofDays(7)).build().blockMax()).isEqualTo(Duration.ofDays(7));
+        assertThat(valid(Algorithm.TOKEN_BUCKET).build().block()).isNull();
+        assertThat(blocked(Duration.ofDays(365)).blockFactor(1000).build().toBuilder()
+                        .withoutBlocks()
+                        .build())
+                .isEqualTo(valid(Algorithm.TOKEN_BUCKET).build());
+    }
+
+    @Test
+    void blocksOutsideTheirRangesAreRefusedWithPlaceValueAndRange() {
+        Duration minute = Duration.ofMinutes(1);
+        assertRefused(blocked(Duration.ZERO), "block must be longer than 0s: PT0S");
+        assertRefused(blocked(minute.negated()), "block must be longer than 0s: PT-1M");
+        assertRefused(blocked(Duration.ofDays(366)), "block must be at most 365d: PT8784H");
+        assertRefused(
+                blocked(minute).blockMax(minute.minusNanos(1)),
+                "blockMax must be from block, 1m, to 365d: PT59.999999999S");
+        assertRefused(
+                blocked(minute).blockMax(Duration.ofDays(366)), "blockMax must be from block, 1m, to 365d: PT8784H");
+        for (double factor : new double[] {0.99, -1, 1001, Double.NaN, Double.POSITIVE_INFINITY}) {
+            assertRefused(blocked(minute).blockFactor(factor), "blockFactor must be from 1 to 1000: " + factor);
+        }
+        assertRefused(
+                valid(Algorithm.GCRA).blockFactor(3),
+                "blockFactor has no meaning without block; set block, or remove it: 3.0");
+        assertRefused(
+                valid(Algorithm.GCRA).blockMax(minute),
+                "blockMax has no meaning without block; set block, or remove it: PT1M");
+    }
+
+    private static void assertRefused(Limit.Builder limit, String message) {
+        assertThatThrownBy(limit::build)
+                .isInstanceOf(InvalidLimitException.class)
+                .hasMessage(message);
+    }
 }

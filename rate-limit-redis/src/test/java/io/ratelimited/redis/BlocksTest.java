@@ -17,9 +17,11 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.KeyNames;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -85,6 +87,22 @@ class BlocksTest {
         until(() -> !toldByOne.isEmpty(), "the observer is told", Duration.ofSeconds(20));
         assertThat(toldByOther).isEmpty();
         assertThat(node(limit()).tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void ofManyCallersAtOnceTheLimitAdmitsItsPermitsAndOneBlockBegins() {
+        RateLimiter limiter = node(limit());
+        List<BlockedKey> begun = new CopyOnWriteArrayList<>();
+        limiter.onBlock(begun::add);
+        List<CompletableFuture<Reservation>> calls = IntStream.range(0, 500)
+                .mapToObj(i -> limiter.reserveAsync("k", 1, 0).toCompletableFuture())
+                .toList();
+        List<Decision> decisions =
+                calls.stream().map(call -> call.join().decision()).toList();
+        assertThat(decisions).filteredOn(Decision::admitted).hasSize(2);
+        assertThat(decisions).filteredOn(Decision::blocked).hasSize(498);
+        until(() -> !begun.isEmpty(), "the observer is told", Duration.ofSeconds(20));
+        assertThat(begun).containsExactly(new BlockedKey("k", BLOCK, 1));
     }
 
     @Test

@@ -9,7 +9,6 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
-import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
@@ -124,7 +123,7 @@ final class LocalFallback {
     Reservation reserve(ScriptParameters current, @Nullable String text, String name, long permits, long maxWait) {
         Reservation decided = local(current.limit(), name).reserve(text, permits, maxWait);
         ScriptReply reply = reply(current, decided.decision(), permits);
-        if (reply.hasRetry() && text != null && isOffence(current, maxWait)) {
+        if (reply.hasRetry() && text != null && NodeBlocks.isOffence(current, maxWait)) {
             reply = reply.withBlock(blocks.offend(current, text, name));
         }
         String fullName = current.fullName(name);
@@ -142,23 +141,11 @@ final class LocalFallback {
                                         ? spent.less(-excess)
                                         : owed);
             }
-            if (permits + excess > 0 && blocksByCharge(current, text)) {
+            if (permits + excess > 0 && NodeBlocks.isByCharge(current, text)) {
                 offendIfExhausted(current, Objects.requireNonNull(text), name);
             }
             return reply(current, decided.decision(), permits);
         });
-    }
-
-    /** Returns whether a call that is refused here begins a block. */
-    static boolean isOffence(ScriptParameters current, long maxWait) {
-        ScriptBlocks own = current.blocks();
-        return own != null && own.byRefusal() && maxWait != RemoteLimiter.CROWDED && !current.isConstant();
-    }
-
-    /** Returns whether a charge that leaves the key without a permit begins a block. */
-    static boolean blocksByCharge(ScriptParameters current, @Nullable String text) {
-        ScriptBlocks own = current.blocks();
-        return own != null && !own.byRefusal() && text != null && !current.isConstant();
     }
 
     private void offendIfExhausted(ScriptParameters current, String text, String name) {

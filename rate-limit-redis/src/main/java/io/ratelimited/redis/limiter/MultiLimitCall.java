@@ -119,7 +119,7 @@ final class MultiLimitCall {
             if (!(part.limiter instanceof RedisRateLimiter limiter)
                     || limiter.parameters().isConstant()
                     || limiter.parameters().isNever(part.permits)
-                    || limiter.blocks().owed(part.caller) != null
+                    || limiter.blocks.owed(part.caller, limiter.parameters()) != null
                     || !names.add(part.name())) {
                 return false;
             }
@@ -236,7 +236,7 @@ final class MultiLimitCall {
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
-                rate(part).blocks().learn(Objects.requireNonNull(part.caller), state);
+                rate(part).blocks.learn(Objects.requireNonNull(part.caller), state);
                 decided = decided.withBlock(state);
             }
             replies.add(decided);

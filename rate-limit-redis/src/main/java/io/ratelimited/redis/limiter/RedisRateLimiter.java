@@ -9,12 +9,8 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
-import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.script.ScriptBlocks;
-import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
@@ -31,14 +27,14 @@ import org.jspecify.annotations.Nullable;
 public final class RedisRateLimiter extends RemoteLimiter {
 
     private final double maxOvershoot;
-    private final NodeBlocks blocks;
+    final NodeBlocks blocks;
     private final LocalFallback local;
 
     /**
      * @param tier the tier that has these budgets; empty for the limit itself
      * @param fallback as of {@link RemoteLimiter}
-     * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none. A limit with
-     *     blocks is exact all the same: permits that nodes hold would hide who is over it
+     * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none, which a
+     *     limit with blocks always has: permits that nodes hold would hide who is over it
      * @param maximumKeys keys remembered in this process at the most
      */
     public RedisRateLimiter(
@@ -94,10 +90,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             } else if (excess < 0) {
                 giveBack(name, -excess, reply);
             }
-            ScriptParameters current = parameters();
-            if (permits + excess > 0 && LocalFallback.blocksByCharge(current, text)) {
-                blocks.deliverOffence(current, Objects.requireNonNull(text), name, new PermitRequest(1, 0));
-            }
+            blocks.charged(parameters(), text, name, permits + excess);
             return reply.settled(excess, elapsed);
         });
     }
@@ -105,9 +98,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
     private @Nullable ScriptReply known(@Nullable String text, String name, long permits, long maxWait) {
         ScriptParameters current = parameters();
-        ScriptBlocks.State owed = blocks.owed(text);
+        ScriptReply owed = blocks.owed(text, current);
         if (owed != null) {
-            return remembered(owed);
+            return owed;
         }
         if (maxOvershoot > 0
                 && current.blocks() == null
@@ -152,47 +145,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
     CompletableFuture<ScriptReply[]> ask(
             String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
         String text = calls.get(0).text();
-        if (current.blocks() == null || text == null) {
-            return super.ask(name, operation, current, calls);
-        }
-        String[] keys = {current.fullName(name), ScriptBlocks.fullName(name)};
-        return connection()
-                .eval(
-                        Script.DECIDE,
-                        keys,
-                        current.argumentsOfKey(operation, connection().time(), calls))
-                .thenApply(reply -> {
-                    ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
-                    blocks.learn(text, state);
-                    return current.read(ScriptBlocks.without(reply), calls, state);
-                })
-                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
-                        ? askForBudget(name, text, operation, current, calls)
-                        : CompletableFuture.failedFuture(failure));
-    }
-
-    /**
-     * Asks Redis for the budget alone, while its slot moves and no script may have two keys. A block that this node knows holds,
-     * and one that begins is owed.
-     */
-    private CompletableFuture<ScriptReply[]> askForBudget(
-            String name, String text, String operation, ScriptParameters current, List<PermitRequest> calls) {
-        ScriptBlocks.State known = blocks.of(text);
-        if (known != null) {
-            ScriptReply[] all = new ScriptReply[calls.size()];
-            Arrays.fill(all, remembered(known));
-            return CompletableFuture.completedFuture(all);
-        }
-        return super.ask(name, operation, current, calls).thenApply(replies -> {
-            for (int i = 0; i < replies.length; i++) {
-                if (operation.equals("take")
-                        && replies[i].hasRetry()
-                        && LocalFallback.isOffence(current, calls.get(i).offends() ? 0 : CROWDED)) {
-                    replies[i] = replies[i].withBlock(blocks.offend(current, text, name));
-                }
-            }
-            return replies;
-        });
+        return current.blocks() == null || text == null
+                ? super.ask(name, operation, current, calls)
+                : blocks.ask(name, text, operation, current, calls, () -> super.ask(name, operation, current, calls));
     }
 
     /** Asks Redis, together with other calls of the key. */
@@ -377,49 +332,24 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     @Nullable
     ScriptReply blockedHere(@Nullable String text) {
-        ScriptBlocks.State state = blocks.of(text);
-        return state == null ? null : ScriptReply.blocked(state, parameters(), Source.FALLBACK);
-    }
-
-    /** The refusal by a block that this node remembers while Redis answers. */
-    private ScriptReply remembered(ScriptBlocks.State state) {
-        return ScriptReply.blocked(state, parameters(), Source.DENY_CACHE);
+        return blocks.refusal(text, parameters(), Source.FALLBACK);
     }
 
     @Override
     CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
-        ScriptBlocks.State owed = permits == 0 ? null : blocks.owed(text);
+        ScriptReply owed = permits == 0 ? null : blocks.owed(text, parameters());
         return owed == null
                 ? super.peekInRedis(text, permits, maxWait, knownNanos)
-                : CompletableFuture.completedFuture(remembered(owed).decision());
-    }
-
-    NodeBlocks blocks() {
-        return blocks;
+                : CompletableFuture.completedFuture(owed.decision());
     }
 
     /** {@inheritDoc} In Redis the block begins with one more command, which nobody waits for. */
     @Override
     public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
         String text = KeyNames.text(key);
-        ScriptParameters current = parameters();
-        long maxWait = longestWait(text, maxWaitNanos);
-        if (text == null
-                || refusal.blocked()
-                || refusal.retryAfter() == null
-                || !LocalFallback.isOffence(current, maxWait)) {
-            return refusal;
-        }
-        String name = name(text);
-        if (refusal.source() == Source.FALLBACK) {
-            ScriptBlocks.State state = blocks.offend(current, text, name);
-            return state == null ? refusal : refusal.blockedFor(Duration.ofNanos(state.leftNanos()));
-        }
-        // A refusal that was remembered has begun a block before.
-        if (refusal.source() == Source.REDIS) {
-            blocks.deliverOffence(current, text, name, new PermitRequest(permits, maxWait));
-        }
-        return refusal;
+        return text == null
+                ? refusal
+                : blocks.refused(parameters(), text, name(text), permits, longestWait(text, maxWaitNanos), refusal);
     }
 
     @Override
@@ -452,9 +382,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
             connection().await(connection().delete(storedName(name)));
             if (text != null && parameters().blocks() != null) {
                 connection().await(connection().delete(ScriptBlocks.fullName(name)));
-                // A reply may have come between.
-                blocks.forget(text);
             }
+            // A reply may have come between.
+            blocks.forget(text);
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
