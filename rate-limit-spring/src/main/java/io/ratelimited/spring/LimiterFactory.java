@@ -34,6 +34,14 @@ public interface LimiterFactory {
      */
     RateLimiter create(Limit limit, String tier, LimitProperties properties);
 
+    /**
+     * Returns whether its limiters block keys as {@link Limit#block} says. A limit with blocks stops the start on a backend whose
+     * limiters do not.
+     */
+    default boolean blocks() {
+        return false;
+    }
+
     /** The changes of limits that all instances share on this backend; null if a change is the instance's own. */
     default @Nullable SharedChanges sharedChanges() {
         return null;

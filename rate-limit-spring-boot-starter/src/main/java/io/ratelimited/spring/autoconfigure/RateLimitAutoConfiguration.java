@@ -250,6 +250,11 @@ public final class RateLimitAutoConfiguration {
             implements LimiterFactory {
 
         @Override
+        public boolean blocks() {
+            return true;
+        }
+
+        @Override
         public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             return new InMemoryRateLimiter(limit, ticker, () -> maximumKeys.applyAsLong(limit));
         }

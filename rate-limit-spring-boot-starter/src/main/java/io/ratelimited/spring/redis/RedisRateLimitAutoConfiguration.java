@@ -94,8 +94,8 @@ public final class RedisRateLimitAutoConfiguration {
         if (application.isBlank()) {
             LogText.lines(RedisRateLimitAutoConfiguration.class)
                     .warn("spring.application.name is not set, so limits on Redis have the prefix " + common
-                            + ": every application without a name that uses this Redis shares their budgets and changes."
-                            + " Set spring.application.name or rate-limit.redis.key-prefix. [RL-217]");
+                            + ": every application without a name that uses this Redis shares their budgets and"
+                            + " changes. Set spring.application.name or rate-limit.redis.key-prefix. [RL-217]");
             return common;
         }
         return common + ":" + application;
@@ -207,6 +207,11 @@ public final class RedisRateLimitAutoConfiguration {
             ObjectProvider<RedisBackend> backends,
             KeyMemory memory,
             @Override @Nullable SharedChanges sharedChanges) implements LimiterFactory {
+
+        @Override
+        public boolean blocks() {
+            return true;
+        }
 
         @Override
         public String backend() {

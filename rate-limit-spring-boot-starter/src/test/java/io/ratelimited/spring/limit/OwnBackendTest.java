@@ -1,12 +1,17 @@
 package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -97,5 +102,22 @@ class OwnBackendTest {
         assertThat(snippet.find()).isTrue();
         assertThat(Files.readString(Path.of("src/test/java/io/ratelimited/spring/limit/SharedMemoryBackend.java")))
                 .contains(snippet.group(1));
+    }
+
+    @Test
+    void aBlockThatTheBackendWouldNotNoticeStopsTheStartAndAChange() {
+        RUNNER.withPropertyValues(
+                        "rate-limit.backend=shared-memory",
+                        "rate-limit.limits.blocked.rate=1/s",
+                        "rate-limit.limits.blocked.block=1m")
+                .run(context -> assertThat(context.getStartupFailure())
+                        .hasMessageContaining(
+                                "'blocked' (rate-limit.limits.blocked.block): block has no meaning for backend"
+                                        + " shared-memory, whose limiters block no keys: 1m"));
+        RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
+                .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
+                        .isThrownBy(() -> context.getBean(RateLimits.class)
+                                .update("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
+                        .withMessageContaining("block has no meaning for backend shared-memory"));
     }
 }

@@ -69,14 +69,15 @@ class LockedOutGuessesTest {
     @Test
     void ofAThousandGuessesAtOnceFiveAreCheckedAndAfterEachBlockFiveMoreForALongerOne() throws Exception {
         for (int minutes : new int[] {10, 30, 90}) {
+            int guesses = minutes == 10 ? 1_000 : 100;
             List<String> answers = PasswordGuessingTest.atOnce(
-                    1_000, i -> Logins.login(server, i % 2 == 0 ? "ann" : "Ann", "wrong" + i));
+                    guesses, i -> Logins.login(server, i % 2 == 0 ? "ann" : "Ann", "wrong" + i));
 
             assertThat(Logins.CHECKS.getAndSet(0)).isEqualTo(5);
             assertThat(answers).filteredOn(answer -> answer.contains("?error")).hasSize(5);
             assertThat(answers)
                     .filteredOn(answer -> answer.startsWith("HTTP/1.1 429"))
-                    .hasSize(995);
+                    .hasSize(guesses - 5);
             requireLockedOut(Logins.login(server, "ann", "right"), minutes * 60);
             assertThat(Logins.login(server, "neighbour", "wrong")).contains("?error");
             Logins.CHECKS.set(0);

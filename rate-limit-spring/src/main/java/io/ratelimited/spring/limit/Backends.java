@@ -4,6 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.util.List;
 import java.util.Map;
@@ -51,6 +52,7 @@ final class Backends {
      */
     static RateLimiter limiter(LimiterFactory factory, ResolvedLimit resolved, String tier) {
         Limit limit = resolved.limit();
+        requireBlocks(factory, resolved, limit, "[RL-111]");
         try {
             return factory.create(limit, tier, resolved.properties());
         } catch (IllegalArgumentException ex) {
@@ -60,6 +62,18 @@ final class Backends {
                     String.valueOf(ex.getMessage()),
                     "Correct it, or choose another backend. [RL-111]",
                     ex);
+        }
+    }
+
+    /** @throws InvalidRateLimitException when the limit has blocks, and the backend would not notice */
+    static void requireBlocks(LimiterFactory factory, ResolvedLimit resolved, Limit limit, String endOfRemedy) {
+        if (limit.block() != null && !factory.blocks()) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    resolved.place(LimitProperty.BLOCK),
+                    "block has no meaning for backend " + factory.backend() + ", whose limiters block no keys: "
+                            + PropertyText.of((Object) limit.block()),
+                    "Remove block, or set it to 0s; or choose another backend. " + endOfRemedy);
         }
     }
 

@@ -230,6 +230,7 @@ final class LimitChange {
     private void target(RateLimiter limiter, ResolvedLimit resolved, String whose) {
         Limit target = limit.blockUses().suited(resolved.limit());
         limit.blockUses().require(resolved, " " + CORRECT);
+        Backends.requireBlocks(limit.backend(), resolved, target, CORRECT);
         requireKind(limit, limiter.limit().algorithm(), target.algorithm());
         limit.fixedPermits().requireRoom(target, whose, place(limit), CORRECT);
         targets.add(new Target(limiter, target));

@@ -74,6 +74,11 @@ final class RateLimitTestAutoConfiguration {
             implements LimiterFactory, Ordered {
 
         @Override
+        public boolean blocks() {
+            return true;
+        }
+
+        @Override
         public RateLimiter create(Limit limit, String tier, LimitProperties ofLimit) {
             return budgets.limiter(limit);
         }
