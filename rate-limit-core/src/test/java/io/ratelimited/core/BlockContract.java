@@ -177,6 +177,18 @@ public abstract class BlockContract {
     }
 
     @Test
+    void aQuestionAndACallThatOnlyTooManyWaitingCallersRefuseAreNoOffences() {
+        RateLimiter limiter = limiter(limit().toBuilder().maxWaiting(0).build());
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        long second = Duration.ofSeconds(1).toNanos();
+        assertThat(limiter.reserve("a", 1, second).decision().blocked()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertBlocked(offend(limiter, "a"), BLOCK);
+    }
+
+    @Test
     void aLimitThatIsClosedBlocksNobody() {
         RateLimiter limiter = limiter(limit());
         limiter.update(limit().toBuilder().rate("0/s").burst(1).build());

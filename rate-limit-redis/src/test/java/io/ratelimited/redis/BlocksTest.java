@@ -16,7 +16,10 @@ import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.KeyNames;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.regex.Matcher;
@@ -153,9 +156,11 @@ class BlocksTest {
     void aValueThatNoScriptHasWrittenBlocksNobody() {
         RateLimiter limiter = node(limit());
         String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~block";
-        for (String value : List.of("", "garbage", "x".repeat(16), "ÿ".repeat(8))) {
+        for (String value : List.of("", "garbage", "x".repeat(16), "\0".repeat(7) + "x".repeat(9))) {
             REDIS.server().ask(commands -> commands.set(name, value));
-            assertThat(limiter.peek("k", 1, 0).blocked()).as(value).isFalse();
+            assertThat(limiter.peek("k", 1, 0).blocked())
+                    .as(value.replace('\0', '0'))
+                    .isFalse();
         }
         REDIS.server().ask(commands -> commands.del(name));
         REDIS.server().ask(commands -> commands.rpush(name, "a list"));
@@ -163,14 +168,36 @@ class BlocksTest {
         assertThat(offend(limiter).retryAfter()).isEqualTo(BLOCK);
     }
 
+    /** As after a failover to a server whose clock is behind. */
     @Test
-    void aLimitThatToleratesLeasesIsExactWithBlocks() {
-        RateLimiter limiter = REDIS.backend(ticker)
-                .limiter(builder().rate("1000/s").build(), RedisLimitOptions.DEFAULTS.maxOvershoot(0.5));
-        for (int i = 0; i < 1_000; i++) {
-            assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+    void aClockOfRedisThatStepsBackBehindABlockMakesItNoLongerThanItWas() {
+        offend(node(limit()));
+        ticker.setWallClock(Instant.parse("2025-12-31T19:00:00Z"));
+        RateLimiter limiter = node(limit());
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(BLOCK);
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        ticker.advance(BLOCK.minusMillis(1));
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        ticker.advance(Duration.ofMillis(1));
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+    }
+
+    @Test
+    void aLimitThatToleratesLeasesTakesNoneWithBlocks() {
+        Limit.Builder hot = builder().rate("100000/s");
+        assertThat(sources(hot.build())).containsOnly(Source.REDIS);
+        assertThat(sources(hot.withoutBlocks().build())).contains(Source.LEASE);
+    }
+
+    /** Of 400 calls of one key, one a millisecond. */
+    private Set<Source> sources(Limit limit) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(0.5));
+        Set<Source> sources = EnumSet.noneOf(Source.class);
+        for (int i = 0; i < 400; i++) {
+            ticker.advance(Duration.ofMillis(1));
+            sources.add(limiter.reserve("k", 1, 0).decision().source());
         }
-        assertThat(limiter.reserve("k", 1, 0).decision().blocked()).isTrue();
+        return sources;
     }
 
     @Test

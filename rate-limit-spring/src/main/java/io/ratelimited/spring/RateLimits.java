@@ -73,7 +73,10 @@ public interface RateLimits {
      */
     CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
 
-    /** Returns the decision that {@link #tryAcquire} would make now. Changes nothing. */
+    /**
+     * Returns the decision that {@link #tryAcquire} would make now; {@link Decision#blocked} says whether the key is blocked.
+     * Changes nothing.
+     */
     Decision peek(String name, @Nullable Object key);
 
     /**
@@ -98,7 +101,7 @@ public interface RateLimits {
      */
     List<Decision> quota(@Nullable Object key, @Nullable String tier);
 
-    /** Forgets what the key has used. */
+    /** Forgets what the key has used, and its block. */
     void reset(String name, @Nullable Object key);
 
     /**

@@ -257,10 +257,12 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Reports each block that begins in a limiter of the limit, of a tier or of a caller. */
     void reportBlocks(RateLimiter own) {
-        own.onBlock(block -> {
-            blocks.increment();
-            blockReports.begin(this, block);
-        });
+        if (backend.blocks()) {
+            own.onBlock(block -> {
+                blocks.increment();
+                blockReports.begin(this, block);
+            });
+        }
     }
 
     /** Returns how many blocks have begun on this instance since its start. */
