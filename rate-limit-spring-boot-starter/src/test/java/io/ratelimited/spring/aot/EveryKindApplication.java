@@ -26,6 +26,8 @@ class EveryKindApplication {
         "rate-limit.limits.configured.tier=@plans.of(#order)",
         "rate-limit.limits.configured.tiers.gold.rate=2/h",
         "rate-limit.limits.configured.fallback=configured",
+        "rate-limit.limits.ranked.priorities=gold,free",
+        "rate-limit.limits.ranked.shares.free=5%",
         "rate-limit.limits.by-code.rate=1/h",
         "rate-limit.limits.shared.rate=1/h",
         "rate-limit.limits.shared.backend=redis",
@@ -35,6 +37,11 @@ class EveryKindApplication {
     @Bean
     Plans plans() {
         return new Plans();
+    }
+
+    @Bean
+    Ranks ranks() {
+        return new Ranks();
     }
 
     @Bean
@@ -97,6 +104,7 @@ class EveryKindApplication {
             }
         }
         algorithms.concurrency();
+        calls.ranked(order);
         calls.shared(order);
         calls.configured(order);
         calls.configured(order);
@@ -111,6 +119,14 @@ class EveryKindApplication {
 
     /** Knows what plan somebody has. */
     public static class Plans {
+
+        public String of(Order order) {
+            return order.account().plan();
+        }
+    }
+
+    /** Knows who goes first. */
+    public static class Ranks {
 
         public String of(Order order) {
             return order.account().plan();
@@ -198,6 +214,9 @@ class EveryKindApplication {
     }
 
     static class Calls {
+
+        @RateLimited(name = "ranked", algorithm = Algorithm.ADAPTIVE, priority = "@ranks.of(#order)")
+        public void ranked(Order order) {}
 
         @RateLimited(rate = "1/h", key = "#name")
         public void byText(String name) {}

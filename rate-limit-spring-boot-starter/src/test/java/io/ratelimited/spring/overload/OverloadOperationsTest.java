@@ -141,6 +141,7 @@ class OverloadOperationsTest {
             assertThat(changed)
                     .containsEntry("maxConcurrent", 50)
                     .containsEntry("minConcurrent", 10)
+                    .containsEntry("inFlight", 0L)
                     .containsEntry("lateAfter", "1s")
                     .containsEntry("shares", Map.of("batch", "5%"))
                     .containsEntry("scope", "instance");

@@ -314,6 +314,21 @@ class HttpSettingsTest {
     }
 
     @Test
+    void aKeyOfARouteHasNoMeaningForALimitThatFindsItself() {
+        runner().withPropertyValues(
+                        "rate-limit.limits.busy.algorithm=adaptive",
+                        "rate-limit.routes[0].path=/api/**",
+                        "rate-limit.routes[0].limits=busy",
+                        "rate-limit.routes[0].key=clientIp")
+                .run(context -> assertThat(invalid(context.getStartupFailure()))
+                        .hasMessageContainingAll(
+                                "'busy' (rate-limit.routes[0].key)", "key has no meaning for ADAPTIVE", "\"clientIp\"")
+                        .extracting(InvalidRateLimitException::remedy)
+                        .asString()
+                        .contains("set the key of the other limits", "[RL-112]"));
+    }
+
+    @Test
     void anImpossiblePrefixOfAddressesIsExplained() {
         new WebApplicationContextRunner()
                 .withConfiguration(AutoConfigurations.of(

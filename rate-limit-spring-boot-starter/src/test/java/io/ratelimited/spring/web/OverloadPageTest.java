@@ -24,22 +24,22 @@ class OverloadPageTest {
     @Test
     void itsMethodIsLimitedAsItSays(@TempDir Path directory) throws Exception {
         DocPage page = DocPage.section("overload.md", "A method");
-        Class<?> reports = page.classes(directory).get("Reports");
-        Contexts.with(Contexts.runner(), reports)
-                .withClassLoader(reports.getClassLoader())
+        Class<?> exports = page.classes(directory).get("Exports");
+        Contexts.with(Contexts.runner(), exports)
+                .withClassLoader(exports.getClassLoader())
                 .withPropertyValues(page.properties())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     Limit limit =
-                            context.getBean(RateLimits.class).get("reports").limit();
+                            context.getBean(RateLimits.class).get("exports").limit();
                     assertThat(limit.algorithm()).isEqualTo(Algorithm.ADAPTIVE);
                     assertThat(limit.lateAfter()).isEqualTo(Duration.ofSeconds(2));
                     assertThat(limit.priorities()).containsExactly("critical", "normal", "batch");
                     assertThat(limit.shares()).isEqualTo(Map.of("batch", 0.05));
-                    Object bean = context.getBean(reports);
-                    var method = reports.getDeclaredMethod("monthly", String.class, boolean.class);
+                    Object bean = context.getBean(exports);
+                    var method = exports.getDeclaredMethod("monthly", String.class, boolean.class);
                     method.setAccessible(true);
-                    assertThat(method.invoke(bean, "ann", true)).isEqualTo("report of ann");
+                    assertThat(method.invoke(bean, "ann", true)).isEqualTo("export of ann");
                 });
     }
 

@@ -7,6 +7,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.graphql.GraphQlRateLimitAutoConfiguration;
 import java.nio.charset.StandardCharsets;
@@ -14,6 +15,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.reactivestreams.Publisher;
@@ -78,6 +80,24 @@ class GraphQlRefusalsTest {
                                     Map.of("limit", "book", "retryAfter", 60L, "classification", "RATE_LIMITED")));
             assertThat(output).doesNotContain("Unresolved");
         });
+    }
+
+    @Test
+    void aFieldThatTheServiceHasNoRoomForIsUnavailable() {
+        application
+                .withPropertyValues(
+                        "rate-limit.limits.book.algorithm=adaptive", "rate-limit.limits.book.max-concurrent=1")
+                .run(context -> context.getBean(RateLimits.class).execute("book", null, () -> {
+                    assertThat(specifications(execute(context.getBean(ExecutionGraphQlService.class), "{book}")))
+                            .singleElement()
+                            .satisfies(error -> assertThat(error.get("extensions"))
+                                    .asInstanceOf(InstanceOfAssertFactories.MAP)
+                                    .containsEntry("classification", "UNAVAILABLE")
+                                    .containsEntry("limit", "book")
+                                    .extractingByKey("retryAfter")
+                                    .isIn(1L, 2L, 3L));
+                    return "done";
+                }));
     }
 
     @Test
