@@ -78,6 +78,38 @@ class LimitTest {
 
     static Stream<Arguments> refusals() {
         return Stream.of(
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.maxConcurrent(9).minConcurrent(10),
+                        "minConcurrent must be from 1 to maxConcurrent, which is 9: 10"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.minConcurrent(0),
+                        "minConcurrent must be from 1 to maxConcurrent, which is 1000: 0"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.lateAfter(Duration.ZERO),
+                        "lateAfter must be longer than 0s and at most 1d: PT0S"),
+                refusal(
+                        Algorithm.CONCURRENCY,
+                        l -> l.priorities(List.of("a", "b", "a")),
+                        "priorities must be different names, none of them blank: [a, b, a]"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.priorities(List.of("a", " ")),
+                        "priorities must be different names, none of them blank: [a,  ]"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.priorities(List.of("a")).shares(Map.of("b", 0.1)),
+                        "shares must be of classes in priorities [a]: b"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.priorities(List.of("a")).shares(Map.of("a", 1.0)),
+                        "shares must be above 0% and below 100%: a 1.0"),
+                refusal(
+                        Algorithm.ADAPTIVE,
+                        l -> l.priorities(List.of("a", "b")).shares(Map.of("a", 0.5, "b", 0.5)),
+                        "shares must be less than 100% together: {a=0.5, b=0.5}"),
                 refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
                 refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(-5), "burst must be at least 1: -5"),
                 refusal(Algorithm.LEAKY_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
@@ -203,6 +235,11 @@ class LimitTest {
         assertThat(valid(Algorithm.SLIDING_WINDOW).build().slots()).isEqualTo(10);
         assertThat(valid(Algorithm.FIXED_WINDOW).build().zone()).isEqualTo(ZoneOffset.UTC);
         assertThat(valid(Algorithm.CONCURRENCY).build().lease()).isNull();
+        assertThat(valid(Algorithm.ADAPTIVE).build().maxConcurrent()).isEqualTo(1000);
+        assertThat(valid(Algorithm.ADAPTIVE).build().minConcurrent()).isEqualTo(4);
+        assertThat(valid(Algorithm.ADAPTIVE).maxConcurrent(3).build().minConcurrent())
+                .isEqualTo(3);
+        assertThat(valid(Algorithm.ADAPTIVE).build().rankOfOthers()).isZero();
         assertThat(valid(Algorithm.TOKEN_BUCKET).build().maxWaiting()).isEqualTo(1000);
     }
 

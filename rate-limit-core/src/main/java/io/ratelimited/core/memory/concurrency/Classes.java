@@ -1,6 +1,9 @@
 package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Limit;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.jspecify.annotations.Nullable;
 
@@ -14,9 +17,11 @@ import org.jspecify.annotations.Nullable;
  * </ul>
  *
  * @param number of classes, 1 or more
+ * @param others the rank of calls that state none
  * @param shares of the places, by rank; 0 for none
+ * @param hasShares whether one of them is more than 0
  */
-record Classes(int number, int others, double[] shares, boolean hasShares) {
+record Classes(int number, int others, List<Double> shares, boolean hasShares) {
 
     /** As many as {@link Limit#priorities} may have. */
     static final int MOST = 16;
@@ -25,11 +30,15 @@ record Classes(int number, int others, double[] shares, boolean hasShares) {
 
     static Classes of(Limit limit) {
         int number = Math.max(1, limit.priorities().size());
-        double[] shares = new double[number];
+        List<Double> shares = new ArrayList<>(Collections.nCopies(number, 0.0));
         for (int rank = 0; rank < limit.priorities().size(); rank++) {
-            shares[rank] = limit.shares().getOrDefault(limit.priorities().get(rank), 0.0);
+            shares.set(rank, limit.shares().getOrDefault(limit.priorities().get(rank), 0.0));
         }
-        return new Classes(number, limit.rankOfOthers(), shares, !limit.shares().isEmpty());
+        return new Classes(
+                number,
+                limit.rankOfOthers(),
+                List.copyOf(shares),
+                !limit.shares().isEmpty());
     }
 
     /** The class of a call that states a rank; that of the others if it is none. */
@@ -63,6 +72,6 @@ record Classes(int number, int others, double[] shares, boolean hasShares) {
     }
 
     private long floor(int rank, long places) {
-        return (long) Math.ceil(shares[rank] * places);
+        return (long) Math.ceil(shares.get(rank) * places);
     }
 }
