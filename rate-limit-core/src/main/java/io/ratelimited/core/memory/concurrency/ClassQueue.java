@@ -6,11 +6,15 @@ import java.util.Deque;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Waiting calls, first come, first served within a class. Used under the monitor of its cell. */
-final class ClassQueue {
+/**
+ * Waiting calls, first come, first served within a class. Used under the monitor of its cell.
+ *
+ * @param <C> calls, each with the rank of its class
+ */
+final class ClassQueue<C> {
 
     /** By rank; most limits have one class. */
-    private final List<Deque<QueuedReservation>> byRank = new ArrayList<>(1);
+    private final List<Deque<C>> byRank = new ArrayList<>(1);
 
     private int size;
 
@@ -18,17 +22,17 @@ final class ClassQueue {
         return size;
     }
 
-    void add(QueuedReservation call) {
-        while (byRank.size() <= call.rank()) {
+    void add(int rank, C call) {
+        while (byRank.size() <= rank) {
             byRank.add(new ArrayDeque<>(0));
         }
-        byRank.get(call.rank()).addLast(call);
+        byRank.get(rank).addLast(call);
         size++;
     }
 
     /** Returns whether the call stood in the queue. */
-    boolean remove(QueuedReservation call) {
-        boolean removed = call.rank() < byRank.size() && byRank.get(call.rank()).remove(call);
+    boolean remove(int rank, C call) {
+        boolean removed = rank < byRank.size() && byRank.get(rank).remove(call);
         size -= removed ? 1 : 0;
         return removed;
     }
@@ -40,7 +44,7 @@ final class ClassQueue {
 
     /** The first call of a class; null when none waits. */
     @Nullable
-    QueuedReservation first(int rank) {
+    C first(int rank) {
         return byRank.get(rank).peekFirst();
     }
 
@@ -54,8 +58,8 @@ final class ClassQueue {
         return false;
     }
 
-    List<QueuedReservation> all() {
-        List<QueuedReservation> all = new ArrayList<>(size);
+    List<C> all() {
+        List<C> all = new ArrayList<>(size);
         byRank.forEach(all::addAll);
         return all;
     }

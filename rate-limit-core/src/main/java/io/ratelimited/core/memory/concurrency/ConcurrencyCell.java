@@ -37,7 +37,7 @@ final class ConcurrencyCell {
     private volatile int waiting;
 
     /** Guarded by itself. */
-    private final ClassQueue queue = new ClassQueue();
+    private final ClassQueue<QueuedReservation> queue = new ClassQueue<>();
     /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
     private long standingSince;
     /** Permits in use by rank, of calls admitted since a class has a share; null before. */
@@ -87,8 +87,8 @@ final class ConcurrencyCell {
             return call;
         }
         if (adaptive != null) {
-            return count(
-                    new TimedReservation(this, permits, rank, limiter.ticker().nanos()));
+            return count(new ConcurrencyReservation.Timed(
+                    this, permits, rank, limiter.ticker().nanos()));
         }
         ConcurrencyReservation call = count(new ConcurrencyReservation(this, permits, rank, ADMITTED));
         startLease(call);
@@ -191,7 +191,7 @@ final class ConcurrencyCell {
                 standingSince = now;
             }
             call = new QueuedReservation(this, permits, rank, now + patience(maxWait, now - standingSince));
-            queue.add(call);
+            queue.add(rank, call);
             waiting = queue.size();
         }
         serve();
@@ -241,7 +241,7 @@ final class ConcurrencyCell {
                     startLease(count(head));
                 }
                 head.decided(outcome);
-                queue.remove(head);
+                queue.remove(rank, head);
                 return head;
             }
             behind = true;
@@ -265,7 +265,7 @@ final class ConcurrencyCell {
     boolean leave(QueuedReservation call) {
         boolean removed;
         synchronized (queue) {
-            removed = queue.remove(call);
+            removed = queue.remove(call.rank(), call);
             waiting = queue.size();
         }
         serve();

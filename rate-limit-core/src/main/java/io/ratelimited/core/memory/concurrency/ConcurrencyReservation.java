@@ -123,4 +123,20 @@ class ConcurrencyReservation implements Reservation {
             cell.release(this, end);
         }
     }
+
+    /** A call that was admitted at once by a limit that learns from its time. */
+    static final class Timed extends ConcurrencyReservation {
+
+        private final long start;
+
+        Timed(ConcurrencyCell cell, long permits, int rank, long start) {
+            super(cell, permits, rank, ADMITTED);
+            this.start = start;
+        }
+
+        @Override
+        long start() {
+            return start;
+        }
+    }
 }
