@@ -137,6 +137,28 @@ public class DecideBenchmark {
         }
     }
 
+    /** Calls in flight under a limit that finds itself. */
+    @State(Scope.Benchmark)
+    public static class Adaptive {
+
+        private InMemoryRateLimiter limiter = limiter(1);
+
+        private static InMemoryRateLimiter limiter(int most) {
+            return new InMemoryRateLimiter(Limit.of("benchmark", Algorithm.ADAPTIVE)
+                    .maxConcurrent(most)
+                    .build());
+        }
+
+        /** Makes the limiter, with a call in flight where others are to be refused. */
+        @Setup(Level.Trial)
+        public void setUp(DecideBenchmark benchmark) {
+            limiter = limiter(benchmark.admitted ? 1000 : 1);
+            if (!benchmark.admitted && limiter.reserve(null, 1, 0).isRefused()) {
+                throw new IllegalStateException("one call must be admitted");
+            }
+        }
+    }
+
     /** The rule of Sentinel, which starts threads and writes logs. */
     @State(Scope.Benchmark)
     public static class Rule {
@@ -164,6 +186,13 @@ public class DecideBenchmark {
     @Benchmark
     public boolean oursConcurrency(InFlight inFlight) {
         Reservation reservation = inFlight.limiter.reserve(null, 1, 0);
+        reservation.release();
+        return reservation.isRefused();
+    }
+
+    @Benchmark
+    public boolean oursAdaptive(Adaptive adaptive) {
+        Reservation reservation = adaptive.limiter.reserve(null, 1, 0);
         reservation.release();
         return reservation.isRefused();
     }

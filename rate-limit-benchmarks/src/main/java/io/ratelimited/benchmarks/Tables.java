@@ -69,6 +69,7 @@ public final class Tables {
             decideRow("**" + algorithm + "**", "ours", "algorithm=" + algorithm);
         }
         decideRow("**CONCURRENCY**, reserved and released", "oursConcurrency");
+        decideRow("**ADAPTIVE**, reserved and released", "oursAdaptive");
         decideRow("Resilience4j atomic", "peerResilience4j");
         decideRow("Failsafe bursty", "peerFailsafe");
         decideRow("Bucket4j lock-free", "peerBucket4j");
@@ -482,7 +483,8 @@ public final class Tables {
             double[] aspect = medians(file, methods + " aspect ");
             System.out.printf(
                     Locale.ROOT,
-                    "| %s methods | `StartUp` | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
+                    "| %s methods | `StartUp` | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f"
+                            + " |%n",
                     methods,
                     without[0],
                     aspect[0],

@@ -11,7 +11,9 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -60,7 +62,7 @@ interface Gate {
     static Gate ours(Timeline timeline, long lateNanos, List<String> priorities) {
         Limit.Builder limit = Limit.of("simulated", Algorithm.ADAPTIVE).priorities(priorities);
         if (lateNanos > 0) {
-            limit.lateAfter(java.time.Duration.ofNanos(lateNanos));
+            limit.lateAfter(Duration.ofNanos(lateNanos));
         }
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit.build(), timeline.ticker(), 1);
         return new Gate() {
@@ -77,7 +79,7 @@ interface Gate {
 
             @Override
             public double limit() {
-                return java.util.Objects.requireNonNull(limiter.foundLimit()).limit();
+                return Objects.requireNonNull(limiter.foundLimit()).limit();
             }
         };
     }
@@ -104,7 +106,8 @@ interface Gate {
 
     private static Gate netflix(Timeline timeline, com.netflix.concurrency.limits.Limit limit) {
         Supplier<Long> clock = timeline::now;
-        SimpleLimiter<Object> limiter = SimpleLimiter.newBuilder().limit(limit).clock(clock).build();
+        SimpleLimiter<Object> limiter =
+                SimpleLimiter.newBuilder().limit(limit).clock(clock).build();
         return new Gate() {
             @Override
             public @Nullable Consumer<End> enter(int rank) {

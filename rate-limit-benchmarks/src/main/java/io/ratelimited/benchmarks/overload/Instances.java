@@ -43,9 +43,8 @@ final class Instances {
         this.timeline = timeline;
         this.parameters = parameters;
         this.kind = kind;
-        IntToDoubleFunction efficiency = collapses
-                ? running -> Math.min(1, Math.pow(4.0 * parameters.cores() / running, 2))
-                : running -> 1;
+        IntToDoubleFunction efficiency =
+                collapses ? running -> Math.min(1, Math.pow(4.0 * parameters.cores() / running, 2)) : running -> 1;
         int number = kind == Kind.FOUR ? 4 : 1;
         for (int i = 0; i < number; i++) {
             gates.add(gate.get());

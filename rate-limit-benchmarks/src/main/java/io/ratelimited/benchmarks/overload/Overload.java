@@ -1,98 +1,136 @@
 package io.ratelimited.benchmarks.overload;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.LongStream;
 
-/** Prints the tables of the simulation. */
+/**
+ * Prints the table of the simulation: the answers in time of each gate, divided by those under the best fixed limit, which is
+ * found afterwards for each scenario and seed.
+ */
 public final class Overload {
+
+    /** What came of one gate in one scenario, over all seeds. */
+    private static final class Row {
+
+        private final List<Double> ratios = new ArrayList<>();
+        private double jain = 1;
+        private long refusedWhenQuiet;
+        private long offeredAfter;
+        private long goodAfter;
+        private long offeredBest;
+        private long goodBest;
+
+        private synchronized void add(Run run, double best) {
+            ratios.add(run.good / best);
+            jain = Math.min(jain, run.jain());
+            refusedWhenQuiet += run.refusedWhenQuiet;
+            offeredAfter += run.offeredAfter;
+            goodAfter += run.goodAfter;
+            offeredBest += run.offeredBest;
+            goodBest += run.goodBest;
+        }
+
+        private String cells(Scenario scenario) {
+            List<Double> sorted = ratios.stream().sorted().toList();
+            return String.format(
+                    Locale.ROOT,
+                    "%.3f | %.3f | %s | %s | %s | %s |",
+                    sorted.get(0),
+                    sorted.get(sorted.size() / 2),
+                    scenario.quietUntil > 0 ? refusedWhenQuiet : "",
+                    percent(goodAfter, offeredAfter),
+                    percent(goodBest, offeredBest),
+                    scenario.kind == Instances.Kind.FOUR ? String.format(Locale.ROOT, "%.3f", jain) : "");
+        }
+
+        private static String percent(long part, long all) {
+            return all == 0 ? "" : String.format(Locale.ROOT, "%.2f %%", 100.0 * part / all);
+        }
+    }
 
     private Overload() {}
 
-    private static Map<String, Function<Timeline, Gate>> gates(Parameters parameters, Scenario scenario, boolean all) {
-        Map<String, Function<Timeline, Gate>> gates = new LinkedHashMap<>();
-        List<String> priorities = scenario.best == null ? List.of() : List.of("critical", "background");
-        long late = parameters.deadline();
-        gates.put("ADAPTIVE", timeline -> Gate.ours(timeline, late, priorities));
-        if (all) {
-            gates.put("without lateAfter", timeline -> Gate.ours(timeline, 0, priorities));
-            gates.put("none", timeline -> Gate.none());
-            gates.put("Vegas", Gate::vegas);
-            gates.put("Gradient2", Gate::gradient);
-            gates.put("AIMD", timeline -> Gate.aimd(timeline, late));
-        }
-        return gates;
-    }
-
-    private static final Map<String, Long> BEST = new java.util.concurrent.ConcurrentHashMap<>();
-
-    /** Goodput of the best fixed limit. */
-    static long best(Scenario scenario, long seed) {
-        return BEST.computeIfAbsent(scenario.name + seed, any -> {
-            Parameters parameters = new Run(scenario, seed, timeline -> Gate.none()).parameters();
-            long best = 0;
-            for (double times = .7; times < 30; times *= times < 3 ? 1.25 : 1.6) {
-                int limit = (int) Math.ceil(parameters.inFlight() * times);
-                best = Math.max(best, new Run(scenario, seed, timeline -> Gate.fixed(limit)).run().good);
-            }
-            return best;
-        });
-    }
-
     /**
-     * @param args the first seed, the number of seeds, {@code quick}, {@code ours}, or a part of the name of a scenario
+     * Runs all scenarios.
+     *
+     * @param args the first seed, the number of seeds, the seconds of the trend, and nothing or a part of the name of a scenario
      */
     public static void main(String[] args) {
         long first = Long.parseLong(args[0]);
-        int seeds = Integer.parseInt(args[1]);
-        List<String> options = Arrays.asList(args).subList(2, args.length);
-        for (Scenario scenario : Scenario.all(options.contains("quick"))) {
-            String only = options.stream().filter(o -> !List.of("quick", "ours", "trace").contains(o)).findFirst().orElse("");
-            if (!scenario.name.contains(only)) {
-                continue;
+        long end = first + Long.parseLong(args[1]);
+        System.out.println(
+                "| scenario | limit | worst | median | refused when quiet | served afterwards | best class served |"
+                        + " Jain, worst |");
+        System.out.println("|---|---|--:|--:|--:|--:|--:|--:|");
+        for (Scenario scenario : Scenario.all()) {
+            if (args.length < 4 || scenario.name.contains(args[3])) {
+                print(scenario, first, end);
             }
-            Map<String, List<Double>> rows = new LinkedHashMap<>();
-            Map<String, long[]> more = new LinkedHashMap<>();
-            List<String> worstSeed = new ArrayList<>();
-            LongStream.range(first, first + seeds).parallel().forEach(seed -> {
-                double best = best(scenario, seed);
-                Parameters parameters = new Run(scenario, seed, timeline -> Gate.none()).parameters();
-                gates(parameters, scenario, !options.contains("ours")).forEach((name, gate) -> {
-                    Run run = new Run(scenario, seed, gate).run();
-                    synchronized (rows) {
-                        rows.computeIfAbsent(name, any -> new ArrayList<>()).add(run.good / best);
-                        long[] sums = more.computeIfAbsent(name, any -> new long[6]);
-                        sums[0] += run.refusedWhenQuiet;
-                        sums[1] += run.goodAfter;
-                        sums[2] += run.offeredAfter;
-                        sums[3] = Math.min(sums[3] == 0 ? 10_000 : sums[3], (long) (run.jain() * 10_000));
-                        sums[4] += run.goodBest;
-                        sums[5] += run.offeredBest;
-                        if (options.contains("trace") && name.equals("ADAPTIVE")) {
-                            worstSeed.add(String.format("%d %.3f %s inflight %.0f cap %.0f jain %.3f %s", seed, run.good / best, parameters, parameters.inFlight(), parameters.capacity(), run.jain(), Arrays.toString(run.limits)));
-                        }
-                    }
-                });
-            });
-            rows.forEach((name, ratios) -> {
-                List<Double> sorted = ratios.stream().sorted().toList();
-                long[] sums = more.get(name);
-                System.out.printf(
-                        "%-28s %-18s worst %.3f median %.3f  quiet refused %d after %.4f jain %.4f best %.4f%n",
-                        scenario.name,
-                        name,
-                        sorted.get(0),
-                        sorted.get(sorted.size() / 2),
-                        sums[0],
-                        sums[2] == 0 ? 1 : (double) sums[1] / sums[2],
-                        sums[3] / 1e4,
-                        sums[5] == 0 ? 1 : (double) sums[4] / sums[5]);
-            });
-            worstSeed.forEach(System.out::println);
         }
+        System.out.println();
+        System.out.println(
+                "Trend of ADAPTIVE under twice the load, mean limit of the last third by that of the middle one:");
+        LongStream.range(first, Math.min(end, first + 5)).forEach(seed -> trend(seed, Double.parseDouble(args[2])));
+    }
+
+    private static void print(Scenario scenario, long first, long end) {
+        Map<String, Row> rows = new LinkedHashMap<>();
+        gates(Parameters.of(first), scenario).keySet().forEach(name -> rows.put(name, new Row()));
+        LongStream.range(first, end).parallel().forEach(seed -> {
+            Parameters parameters = Run.parameters(scenario, seed);
+            double best = best(scenario, parameters, seed);
+            gates(parameters, scenario)
+                    .forEach((name, gate) -> rows.get(name).add(new Run(scenario, seed, gate).run(), best));
+        });
+        rows.forEach(
+                (name, row) -> System.out.println("| " + scenario.name + " | " + name + " | " + row.cells(scenario)));
+    }
+
+    private static Map<String, Function<Timeline, Gate>> gates(Parameters parameters, Scenario scenario) {
+        Map<String, Function<Timeline, Gate>> gates = new LinkedHashMap<>();
+        List<String> priorities = scenario.best == null ? List.of() : List.of("critical", "background");
+        long late = parameters.deadline();
+        gates.put("**ADAPTIVE**", timeline -> Gate.ours(timeline, late, priorities));
+        gates.put("ADAPTIVE without lateAfter", timeline -> Gate.ours(timeline, 0, priorities));
+        gates.put("none", timeline -> Gate.none());
+        gates.put("Netflix Vegas", Gate::vegas);
+        gates.put("Netflix Gradient2", Gate::gradient);
+        gates.put("Netflix AIMD", timeline -> Gate.aimd(timeline, late));
+        return gates;
+    }
+
+    /** Answers in time under the best fixed limit. */
+    private static long best(Scenario scenario, Parameters parameters, long seed) {
+        long best = 1;
+        for (double times = 0.7; times < 30; times *= times < 3 ? 1.25 : 1.6) {
+            int limit = (int) Math.ceil(parameters.inFlight() * times);
+            best = Math.max(best, new Run(scenario, seed, timeline -> Gate.fixed(limit)).run().good);
+        }
+        return best;
+    }
+
+    private static void trend(long seed, double seconds) {
+        Scenario scenario = Scenario.trend(seconds);
+        long late = Parameters.of(seed).deadline();
+        double[] limits = new Run(scenario, seed, timeline -> Gate.ours(timeline, late, List.of())).run().limits;
+        System.out.printf(
+                Locale.ROOT,
+                "- seed %d: %.3f%n",
+                seed,
+                mean(limits, 2 * limits.length / 3, limits.length)
+                        / mean(limits, limits.length / 3, 2 * limits.length / 3));
+    }
+
+    private static double mean(double[] values, int from, int to) {
+        double sum = 0;
+        for (int i = from; i < to; i++) {
+            sum += values[i];
+        }
+        return sum / (to - from);
     }
 }

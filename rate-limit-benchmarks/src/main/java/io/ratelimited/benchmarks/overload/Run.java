@@ -3,7 +3,6 @@ package io.ratelimited.benchmarks.overload;
 import io.ratelimited.core.End;
 import java.util.SplittableRandom;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /** One scenario under one gate. All gates see the same calls, whether they admit them or not. */
 final class Run {
@@ -29,8 +28,7 @@ final class Run {
 
     Run(Scenario scenario, long seed, Function<Timeline, Gate> gate) {
         this.scenario = scenario;
-        Parameters drawn = Parameters.of(seed);
-        this.parameters = scenario.own != null ? scenario.own : drawn;
+        this.parameters = parameters(scenario, seed);
         this.instances =
                 new Instances(timeline, parameters, scenario.kind, scenario.collapses, () -> gate.apply(timeline));
         this.arrivals = new SplittableRandom(seed * 31 + 7);
@@ -39,19 +37,21 @@ final class Run {
         this.limits = new double[(int) scenario.seconds];
     }
 
-    Parameters parameters() {
-        return parameters;
+    static Parameters parameters(Scenario scenario, long seed) {
+        return scenario.own == null ? Parameters.of(seed) : scenario.own;
     }
 
     Run run() {
-        scenario.changes.forEach(
-                change -> timeline.at((long) (change.at() * SECOND), () -> change.what().apply(instances)));
+        scenario.changes.forEach(change ->
+                timeline.at((long) (change.at() * SECOND), () -> change.what().apply(instances)));
         if (scenario.pauseEvery > 0) {
             pauseLater();
         }
         for (int second = 0; second < limits.length; second++) {
             int number = second;
-            timeline.at((long) (second * SECOND), () -> limits[number] = instances.gate(0).limit());
+            timeline.at(
+                    (long) (second * SECOND),
+                    () -> limits[number] = instances.gate(0).limit());
         }
         arriveLater();
         timeline.runUntil((long) (scenario.seconds * SECOND));
@@ -98,11 +98,26 @@ final class Run {
         if (after) {
             offeredAfter++;
         }
-        attempt(instance, best ? 0 : scenario.best == null ? 0 : 1, cpu, io, scenario.retries, call, after, best && !late);
+        attempt(
+                instance,
+                best ? 0 : scenario.best == null ? 0 : 1,
+                cpu,
+                io,
+                scenario.retries,
+                call,
+                after,
+                best && !late);
     }
 
     private void attempt(
-            int instance, int rank, double cpu, double io, int retries, SplittableRandom call, boolean after, boolean best) {
+            int instance,
+            int rank,
+            double cpu,
+            double io,
+            int retries,
+            SplittableRandom call,
+            boolean after,
+            boolean best) {
         long begun = timeline.now();
         boolean[] over = new boolean[1];
         Runnable again = () -> {
@@ -118,8 +133,7 @@ final class Run {
             if (end == null) {
                 refusedWhenQuiet += begun < scenario.quietUntil * SECOND ? 1 : 0;
                 again.run();
-            } else if (end == End.ANSWERED && !over[0]
-                    && timeline.now() - begun <= parameters.deadline()) {
+            } else if (end == End.ANSWERED && !over[0] && timeline.now() - begun <= parameters.deadline()) {
                 over[0] = true;
                 good++;
                 goodBy[instance]++;

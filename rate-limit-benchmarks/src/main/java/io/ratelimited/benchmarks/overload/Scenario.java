@@ -2,6 +2,7 @@ package io.ratelimited.benchmarks.overload;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.DoubleUnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -23,10 +24,15 @@ final class Scenario {
     int retries;
     double rareSlow;
     double pauseEvery;
-    @Nullable DoubleUnaryOperator best;
-    @Nullable Parameters own;
+
+    @Nullable
+    DoubleUnaryOperator best;
+
+    @Nullable
+    Parameters own;
     /** Span within which nothing should be refused, and span after the overload. */
     double quietUntil;
+
     double afterFrom = Double.MAX_VALUE;
 
     Scenario(String name, double seconds, double peak, DoubleUnaryOperator load) {
@@ -36,7 +42,12 @@ final class Scenario {
         this.peak = peak;
     }
 
-    Scenario with(java.util.function.Consumer<Scenario> more) {
+    /** Twice the load, for so long that a trend of the limit would show. */
+    static Scenario trend(double seconds) {
+        return new Scenario("trend", seconds, 2, t -> 2);
+    }
+
+    Scenario with(Consumer<Scenario> more) {
         more.accept(this);
         return this;
     }
@@ -57,8 +68,8 @@ final class Scenario {
                 .with(s -> s.best = t -> t < 10 ? share : share / 12);
     }
 
-    static List<Scenario> all(boolean quick) {
-        double half = quick ? 120 : 1800;
+    /** The scenarios of the research, and a quiet one. */
+    static List<Scenario> all() {
         return List.of(
                 new Scenario("quiet .6", 60, .6, t -> .6).with(s -> s.quietUntil = 60),
                 new Scenario("step .5 > 3 > .5", 60, 3, steps(.5, 10, 3, 40, .5)).with(s -> {
@@ -66,15 +77,15 @@ final class Scenario {
                     s.afterFrom = 50;
                 }),
                 new Scenario("ramp .2 > 3", 60, 3, t -> .2 + 2.8 * t / 60),
-                new Scenario("twice the load, long", half, 2, t -> 2),
-                new Scenario("dependency 5 x slower", 70, 1.3, steps(.7, 10, 1.3)).with(s -> s.changes.add(
-                        new Change(30, instances -> instances.slower(5)))),
+                new Scenario("twice the load", 120, 2, t -> 2),
+                new Scenario("dependency 5 x slower", 70, 1.3, steps(.7, 10, 1.3))
+                        .with(s -> s.changes.add(new Change(30, instances -> instances.slower(5)))),
                 new Scenario("40 connections, 4 x slower", 70, 1.3, steps(.7, 10, 1.3)).with(s -> {
                     s.kind = Instances.Kind.CONNECTIONS;
                     s.changes.add(new Change(30, instances -> instances.slower(4)));
                 }),
-                new Scenario("half the processors", 70, 1.3, steps(.7, 10, 1.3)).with(s -> s.changes.add(
-                        new Change(30, instances -> instances.processors(.5)))),
+                new Scenario("half the processors", 70, 1.3, steps(.7, 10, 1.3))
+                        .with(s -> s.changes.add(new Change(30, instances -> instances.processors(.5)))),
                 new Scenario("pauses of 150 ms", 60, 1.5, steps(.7, 20, 1.5)).with(s -> s.pauseEvery = 3),
                 new Scenario("1 % take 50 x as long", 60, 2, steps(.5, 10, 2)).with(s -> s.rareSlow = .01),
                 new Scenario("retries after 3 x", 60, 3, steps(.6, 10, 3, 30, .6)).with(s -> {
@@ -86,8 +97,7 @@ final class Scenario {
                     s.own = new Parameters(2, .25e9, .5e9, 5_000_000_000L);
                     s.quietUntil = 60;
                 }),
-                new Scenario("four on one database", 60, 2, steps(.5, 10, 2)).with(s -> s.kind =
-                        Instances.Kind.FOUR),
+                new Scenario("four on one database", 60, 2, steps(.5, 10, 2)).with(s -> s.kind = Instances.Kind.FOUR),
                 priorities(.1),
                 priorities(.3),
                 priorities(.6),

@@ -198,7 +198,8 @@ final class Controller implements Cloneable {
             become(Math.min(limit, seen.most()), Phase.OPEN, Reason.SERVES_NO_MORE);
             return;
         }
-        base += (time < base ? 0.3 : 0.1) * (time - base);
+        // While more and more are in flight, a longer time is that of a queue which begins.
+        base += (time < base ? 0.3 : seen.most() <= peak ? 0.1 : 0) * (time - base);
         throughput = Math.max(seen.perSecond(), throughput * 0.95);
         reference = Window.NONE;
         double enough = 3 * Math.max(peak, seen.most());
@@ -218,6 +219,9 @@ final class Controller implements Cloneable {
             if (seen.lateShare() > 0.1) {
                 become(quick ? limit : limit * (1 - seen.lateShare() / 2), Phase.SETTLE, Reason.LATE);
             } else if (quick) {
+                if (last.bound() && reason == Reason.ROOM && seen.perSecond() < last.perSecond()) {
+                    base *= 0.9; // more in flight, and fewer served: the base was learned in a queue
+                }
                 become(grown(), Phase.OPEN, Reason.ROOM);
             } else {
                 phase = Phase.BELOW;
