@@ -1,4 +1,4 @@
-/** Overload: what {@code ADAPTIVE} is told of the end of a call, and what it reports of the limit that it finds. */
+/** Internal. What {@code ADAPTIVE} is told of the end of a call, and what it reports of the limit that it finds. */
 @NullMarked
 package io.ratelimited.spring.overload;
 
