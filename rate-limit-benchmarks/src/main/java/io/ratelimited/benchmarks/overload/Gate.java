@@ -104,6 +104,7 @@ interface Gate {
                         .build());
     }
 
+    @SuppressWarnings("deprecation") // no other door lets the clock be ours
     private static Gate netflix(Timeline timeline, com.netflix.concurrency.limits.Limit limit) {
         Supplier<Long> clock = timeline::now;
         SimpleLimiter<Object> limiter =

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.LongStream;
 
@@ -85,7 +86,8 @@ public final class Overload {
             Parameters parameters = Run.parameters(scenario, seed);
             double best = best(scenario, parameters, seed);
             gates(parameters, scenario)
-                    .forEach((name, gate) -> rows.get(name).add(new Run(scenario, seed, gate).run(), best));
+                    .forEach((name, gate) ->
+                            Objects.requireNonNull(rows.get(name)).add(new Run(scenario, seed, gate).run(), best));
         });
         rows.forEach(
                 (name, row) -> System.out.println("| " + scenario.name + " | " + name + " | " + row.cells(scenario)));

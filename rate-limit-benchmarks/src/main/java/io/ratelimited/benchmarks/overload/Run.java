@@ -124,7 +124,7 @@ final class Run {
             if (!over[0]) {
                 over[0] = true;
                 if (retries > 0) {
-                    long pause = (long) (100e6 * (1 << scenario.retries - retries) * (.5 + call.nextDouble()));
+                    long pause = (long) (100e6 * (1 << (scenario.retries - retries)) * (.5 + call.nextDouble()));
                     timeline.after(pause, () -> attempt(instance, rank, cpu, io, retries - 1, call, after, best));
                 }
             }

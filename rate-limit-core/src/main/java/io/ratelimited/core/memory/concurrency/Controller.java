@@ -98,7 +98,7 @@ final class Controller implements Cloneable {
         Controller next = copy();
         next.step(seen);
         next.limit = next.clamp(next.limit);
-        next.peak = Math.max(seen.most(), peak * 0.99);
+        next.peak = Math.max((double) seen.most(), peak * 0.99);
         next.secondsOfWall = next.wall == wall ? secondsOfWall + seen.nanos() / 1e9 : 0;
         next.last = seen;
         return next;
@@ -182,7 +182,7 @@ final class Controller implements Cloneable {
         } else if (seen.answered() == 0) {
             return;
         } else if (phase == Phase.SETTLE) {
-            phase = reference == Window.NONE ? Phase.OPEN : Phase.TEST;
+            phase = reference.isNone() ? Phase.OPEN : Phase.TEST;
         } else if (!seen.bound()) {
             unbound(seen);
         } else if (seen.meanNanos() > SLOW * base) {
@@ -195,14 +195,14 @@ final class Controller implements Cloneable {
     private void unbound(Window seen) {
         double time = seen.meanNanos();
         if (time > SLOW * base) {
-            become(Math.min(limit, seen.most()), Phase.OPEN, Reason.SERVES_NO_MORE);
+            become(Math.min(limit, (double) seen.most()), Phase.OPEN, Reason.SERVES_NO_MORE);
             return;
         }
         // While more and more are in flight, a longer time is that of a queue which begins.
         base += (time < base ? 0.3 : seen.most() <= peak ? 0.1 : 0) * (time - base);
         throughput = Math.max(seen.perSecond(), throughput * 0.95);
         reference = Window.NONE;
-        double enough = 3 * Math.max(peak, seen.most());
+        double enough = 3 * Math.max(peak, (double) seen.most());
         become(Math.min(limit, Math.sqrt(limit * enough)), Phase.OPEN, Reason.ROOM);
     }
 
@@ -270,7 +270,7 @@ final class Controller implements Cloneable {
             } else {
                 phase = Phase.SETTLE;
             }
-        } else if (reference != Window.NONE && seen.meanInFlight() < 0.8 * reference.meanInFlight()) {
+        } else if (!reference.isNone() && seen.meanInFlight() < 0.8 * reference.meanInFlight()) {
             judge(seen, asMany);
         } else if (asMany && last.bound()) {
             throughput = answers;

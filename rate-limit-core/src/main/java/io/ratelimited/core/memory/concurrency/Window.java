@@ -25,6 +25,11 @@ record Window(
     /** A window without calls. */
     static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false);
 
+    /** Returns whether this is {@link #NONE}, or has seen as little. */
+    boolean isNone() {
+        return answered == 0 && overloaded == 0;
+    }
+
     /** Answers a second. */
     double perSecond() {
         return answered * 1e9 / nanos;

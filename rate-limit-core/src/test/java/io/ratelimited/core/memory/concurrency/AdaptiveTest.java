@@ -32,6 +32,7 @@ import org.junit.jupiter.api.Test;
 class AdaptiveTest {
 
     private static final long SECOND = 1_000_000_000L;
+    private static final List<End> ENDS = List.of(End.values());
 
     private final ManualTicker ticker = new ManualTicker();
 
@@ -235,7 +236,7 @@ class AdaptiveTest {
                             default -> {}
                         }
                         call.cancel();
-                        call.release(End.values()[random.nextInt(4)]);
+                        call.release(ENDS.get(random.nextInt(ENDS.size())));
                     }
                     return seen;
                 })
