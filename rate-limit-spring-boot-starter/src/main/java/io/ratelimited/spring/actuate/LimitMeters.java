@@ -78,7 +78,7 @@ final class LimitMeters {
             return;
         }
         registered(FunctionCounter.builder("rate.limit.blocks", configured, ConfiguredLimit::blocks)
-                .description("Blocks of keys that have begun, because their callers went on after they were refused")
+                .description("Blocks of keys that have begun, each after a call that was refused or charged")
                 .tag("limit", limit)
                 .register(registry));
         registered(Gauge.builder("rate.limit.blocked", configured, LimitMeters::blocked)
