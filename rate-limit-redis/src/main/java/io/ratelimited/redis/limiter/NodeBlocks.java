@@ -170,7 +170,7 @@ final class NodeBlocks {
             for (int i = 0; i < replies.length; i++) {
                 if (operation.equals("take")
                         && replies[i].hasRetry()
-                        && isOffence(current, calls.get(i).offends() ? 0 : RemoteLimiter.CROWDED)) {
+                        && isOffence(current, calls.get(i).offends() ? 0 : PermitRequest.CROWDED)) {
                     replies[i] = replies[i].withBlock(offend(current, text, name));
                 }
             }
@@ -197,7 +197,7 @@ final class NodeBlocks {
     /** Returns whether a call that is refused begins a block. */
     static boolean isOffence(ScriptParameters current, long maxWait) {
         ScriptBlocks own = current.blocks();
-        return own != null && own.byRefusal() && maxWait != RemoteLimiter.CROWDED && !current.isConstant();
+        return own != null && own.byRefusal() && maxWait != PermitRequest.CROWDED && !current.isConstant();
     }
 
     /** Returns whether a charge that leaves the key without a permit begins a block. */

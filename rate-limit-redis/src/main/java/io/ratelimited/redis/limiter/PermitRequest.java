@@ -7,6 +7,9 @@ import org.jspecify.annotations.Nullable;
 /** One call that wants permits; completes with the decision, or with the reason why Redis has not decided. */
 final class PermitRequest extends CompletableFuture<ScriptReply> {
 
+    /** The longest wait of a call that only too many waiting callers keep from waiting. */
+    static final long CROWDED = -1;
+
     private final long permits;
     private final long maxWaitMicros;
     /** The mark of the grant that is given back; null for a call that takes. */
@@ -20,12 +23,12 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         this(permits, maxWaitNanos, null, null);
     }
 
-    /** @param maxWaitNanos as of {@link RemoteLimiter#longestWait} */
+    /** @param maxWaitNanos the longest wait of the call now; {@link #CROWDED} if it may wait, but too many do */
     PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded, @Nullable String text) {
         this.refunded = refunded;
         this.permits = permits;
         this.maxWaitMicros = micros(maxWaitNanos);
-        this.offends = maxWaitNanos != RemoteLimiter.CROWDED;
+        this.offends = maxWaitNanos != CROWDED;
         this.text = text;
     }
 

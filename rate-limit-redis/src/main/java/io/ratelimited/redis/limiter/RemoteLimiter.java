@@ -28,9 +28,6 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class RemoteLimiter implements JointRateLimiter {
 
-    /** The longest wait of a call that only too many waiting callers keep from waiting. */
-    static final long CROWDED = -1;
-
     private final LimiterContext context;
     private final KeyNames.OfLimit names;
     private final Function<Throwable, @Nullable Boolean> fallback;
@@ -97,10 +94,10 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return waitingRoom;
     }
 
-    /** The longest wait of a call now; {@link #CROWDED} if it may wait, but too many do. */
+    /** The longest wait of a call now; {@link PermitRequest#CROWDED} if it may wait, but too many do. */
     long longestWait(@Nullable String text, long maxWaitNanos) {
         long longest = waitingRoom.longestWait(text, maxWaitNanos);
-        return longest == 0 && maxWaitNanos > 0 ? CROWDED : longest;
+        return longest == 0 && maxWaitNanos > 0 ? PermitRequest.CROWDED : longest;
     }
 
     /** Returns the refusal of a call whose key this node knows to be blocked, whatever else decides; null for other calls. */
