@@ -16,14 +16,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The properties of a limit as several layers set them, each with the layer that it comes from. Immutable. */
 public final class ResolvedLimit {
-
-    private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
 
     /** Those that have a meaning with blocks only. */
     private static final Set<LimitProperty> OF_BLOCKS = Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX);
@@ -54,7 +51,8 @@ public final class ResolvedLimit {
     }
 
     /** The strongest layer that sets a property and means this limit; null if none does. */
-    private @Nullable Layer origin(LimitProperty property) {
+    @Nullable
+    Layer origin(LimitProperty property) {
         for (int i = 0; i < layers.size(); i++) {
             Layer layer = layers.get(i);
             if (layer.values().containsKey(property)
@@ -219,7 +217,7 @@ public final class ResolvedLimit {
      *     by it
      */
     ResolvedLimit on(LimiterFactory backend) {
-        checkOvershoot(); // also where the backend does not read it
+        PropertyChecks.checkOvershoot(this); // also where the backend does not read it
         ResolvedLimit suited = resolve(name, place, layers);
         Layer chosenBy = origin(LimitProperty.BACKEND);
         values.forEach((property, value) -> {
@@ -244,9 +242,7 @@ public final class ResolvedLimit {
      * @throws InvalidRateLimitException when they are invalid
      */
     Limit limit() {
-        checkMaxWait();
-        checkOvershoot();
-        checkUses();
+        PropertyChecks.check(this);
         try {
             Limit.Builder builder = Limit.of(name, algorithm);
             values.forEach((property, value) -> property.set(builder, value));
@@ -267,88 +263,7 @@ public final class ResolvedLimit {
                 && (origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED);
     }
 
-    /** Checks the properties of uses that depend on the algorithm. */
-    private void checkUses() {
-        if (values.containsKey(LimitProperty.CHARGE) && algorithm.countsCallsInFlight()) {
-            throw invalid(
-                    LimitProperty.CHARGE,
-                    "has no meaning for " + algorithm + ", which counts calls in flight: \""
-                            + values.get(LimitProperty.CHARGE) + "\"",
-                    "Remove it, or use an algorithm that counts over time.");
-        }
-        if (values.containsKey(LimitProperty.KEY) && !LimitProperty.KEY.hasMeaningFor(algorithm)) {
-            throw invalid(
-                    LimitProperty.KEY,
-                    "has no meaning for " + algorithm + ", which finds one limit for all calls of this instance: \""
-                            + values.get(LimitProperty.KEY) + "\"",
-                    "Remove it, and limit each caller by a second limit on the same call.");
-        }
-        if (!values.containsKey(LimitProperty.PRIORITY)) {
-            return;
-        }
-        if (!LimitProperty.PRIORITY.hasMeaningFor(algorithm)) {
-            throw invalid(
-                    LimitProperty.PRIORITY,
-                    "has no meaning for " + algorithm + ": \"" + values.get(LimitProperty.PRIORITY) + "\"",
-                    "Remove it, or use ADAPTIVE or CONCURRENCY.");
-        }
-        Layer origin = origin(LimitProperty.PRIORITY);
-        boolean meansOthers = origin != null && origin.strength() == Layer.Strength.DEFAULT;
-        if (!meansOthers && !(values.get(LimitProperty.PRIORITIES) instanceof List<?> classes && !classes.isEmpty())) {
-            throw new InvalidRateLimitException(
-                    name,
-                    place(LimitProperty.PRIORITY),
-                    "priority has no classes to choose from: \"" + values.get(LimitProperty.PRIORITY) + "\"",
-                    "Set " + PropertyText.limit(name)
-                            + ".priorities, the best first, as in [critical, batch]. [RL-117]");
-        }
-    }
-
-    private void checkMaxWait() {
-        Duration maxWait = maxWait();
-        Layer origin = origin(LimitProperty.MAX_WAIT);
-        if (maxWait == null || origin == null) {
-            return;
-        }
-        if (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0) {
-            throw invalid(LimitProperty.MAX_WAIT, "must be from 0s to 365d: " + maxWait, "Correct the duration.");
-        }
-        boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
-        // A stronger layer may end the waiting without a word about its length.
-        List<Layer> fromThere = layers.subList(layers.indexOf(origin), layers.size());
-        if (stated && policy() != Policy.WAIT && resolve(name, place, fromThere).policy() != Policy.WAIT) {
-            throw invalid(
-                    LimitProperty.MAX_WAIT,
-                    "has no meaning for policy " + policy() + ": " + maxWait,
-                    "Set the policy to WAIT, or remove maxWait.");
-        }
-    }
-
-    private void checkOvershoot() {
-        String overshoot = get(LimitProperty.MAX_OVERSHOOT, String.class);
-        if (overshoot == null) {
-            return;
-        }
-        if (!overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
-            throw invalid(
-                    LimitProperty.MAX_OVERSHOOT,
-                    "must be from 0% to 100%: \"" + overshoot + "\"",
-                    "Write it as in 5%.");
-        }
-        if (!LimitProperty.MAX_OVERSHOOT.hasMeaningFor(algorithm)) {
-            throw invalid(
-                    LimitProperty.MAX_OVERSHOOT,
-                    "has no meaning for " + algorithm + ", which is always exact: " + overshoot,
-                    "Remove it, or use one of "
-                            + Algorithm.all().stream()
-                                    .filter(LimitProperty.MAX_OVERSHOOT::hasMeaningFor)
-                                    .map(Algorithm::name)
-                                    .collect(Collectors.joining(", "))
-                            + ".");
-        }
-    }
-
-    private InvalidRateLimitException invalid(LimitProperty property, String problem, String remedy) {
+    InvalidRateLimitException invalid(LimitProperty property, String problem, String remedy) {
         return new InvalidRateLimitException(
                 name, place(property), property.label() + " " + problem, remedy + " [RL-103]");
     }

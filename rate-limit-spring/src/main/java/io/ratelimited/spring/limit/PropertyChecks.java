@@ -1,0 +1,113 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.text.PropertyText;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** Checks properties of a limit that the core does not know. */
+final class PropertyChecks {
+
+    private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
+
+    private PropertyChecks() {}
+
+    /** @throws InvalidRateLimitException when one is invalid, or has no meaning for the algorithm or the policy */
+    static void check(ResolvedLimit limit) {
+        checkMaxWait(limit);
+        checkOvershoot(limit);
+        checkUses(limit);
+    }
+
+    /** Checks the properties of uses that depend on the algorithm. */
+    private static void checkUses(ResolvedLimit limit) {
+        if (limit.values().containsKey(LimitProperty.CHARGE)
+                && limit.algorithm().countsCallsInFlight()) {
+            throw limit.invalid(
+                    LimitProperty.CHARGE,
+                    "has no meaning for " + limit.algorithm() + ", which counts calls in flight: \""
+                            + limit.values().get(LimitProperty.CHARGE) + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
+        }
+        if (limit.values().containsKey(LimitProperty.KEY) && !LimitProperty.KEY.hasMeaningFor(limit.algorithm())) {
+            throw limit.invalid(
+                    LimitProperty.KEY,
+                    "has no meaning for " + limit.algorithm()
+                            + ", which finds one limit for all calls of this instance: \""
+                            + limit.values().get(LimitProperty.KEY) + "\"",
+                    "Remove it, and limit each caller by a second limit on the same call.");
+        }
+        if (!limit.values().containsKey(LimitProperty.PRIORITY)) {
+            return;
+        }
+        if (!LimitProperty.PRIORITY.hasMeaningFor(limit.algorithm())) {
+            throw limit.invalid(
+                    LimitProperty.PRIORITY,
+                    "has no meaning for " + limit.algorithm() + ": \""
+                            + limit.values().get(LimitProperty.PRIORITY) + "\"",
+                    "Remove it, or use ADAPTIVE or CONCURRENCY.");
+        }
+        Layer origin = limit.origin(LimitProperty.PRIORITY);
+        boolean meansOthers = origin != null && origin.strength() == Layer.Strength.DEFAULT;
+        if (!meansOthers
+                && !(limit.values().get(LimitProperty.PRIORITIES) instanceof List<?> classes && !classes.isEmpty())) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    limit.place(LimitProperty.PRIORITY),
+                    "priority has no classes to choose from: \""
+                            + limit.values().get(LimitProperty.PRIORITY) + "\"",
+                    "Set " + PropertyText.limit(limit.name())
+                            + ".priorities, the best first, as in [critical, batch]. [RL-117]");
+        }
+    }
+
+    private static void checkMaxWait(ResolvedLimit limit) {
+        Duration maxWait = limit.maxWait();
+        Layer origin = limit.origin(LimitProperty.MAX_WAIT);
+        if (maxWait == null || origin == null) {
+            return;
+        }
+        if (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0) {
+            throw limit.invalid(LimitProperty.MAX_WAIT, "must be from 0s to 365d: " + maxWait, "Correct the duration.");
+        }
+        boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
+        // A stronger layer may end the waiting without a word about its length.
+        List<Layer> fromThere = limit.layers()
+                .subList(limit.layers().indexOf(origin), limit.layers().size());
+        if (stated
+                && limit.policy() != Policy.WAIT
+                && ResolvedLimit.resolve(limit.name(), limit.place(), fromThere).policy() != Policy.WAIT) {
+            throw limit.invalid(
+                    LimitProperty.MAX_WAIT,
+                    "has no meaning for policy " + limit.policy() + ": " + maxWait,
+                    "Set the policy to WAIT, or remove maxWait.");
+        }
+    }
+
+    static void checkOvershoot(ResolvedLimit limit) {
+        String overshoot = (String) limit.values().get(LimitProperty.MAX_OVERSHOOT);
+        if (overshoot == null) {
+            return;
+        }
+        if (!overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
+            throw limit.invalid(
+                    LimitProperty.MAX_OVERSHOOT,
+                    "must be from 0% to 100%: \"" + overshoot + "\"",
+                    "Write it as in 5%.");
+        }
+        if (!LimitProperty.MAX_OVERSHOOT.hasMeaningFor(limit.algorithm())) {
+            throw limit.invalid(
+                    LimitProperty.MAX_OVERSHOOT,
+                    "has no meaning for " + limit.algorithm() + ", which is always exact: " + overshoot,
+                    "Remove it, or use one of "
+                            + Algorithm.all().stream()
+                                    .filter(LimitProperty.MAX_OVERSHOOT::hasMeaningFor)
+                                    .map(Algorithm::name)
+                                    .collect(Collectors.joining(", "))
+                            + ".");
+        }
+    }
+}
