@@ -76,7 +76,9 @@ class DisconnectAttacksTest {
                 "rate-limit.limits.slow.permits=10",
                 "rate-limit.limits.slow.charge=0",
                 "rate-limit.limits.slow.policy=wait",
-                "spring.mvc.async.request-timeout=5m");
+                // Rarely Tomcat does not notice at once that a client has gone: its response ends when its time is
+                // over.
+                "spring.mvc.async.request-timeout=5s");
     }
 
     @AfterParameterizedClassInvocation
@@ -138,7 +140,9 @@ class DisconnectAttacksTest {
     @ValueSource(strings = {"/query", "/blocking", "/future", "/quiet-entity"})
     void aQueryWhoseClientHasGoneCostsWhatItReserved(String path) throws Exception {
         assumeTrue(kind == Kind.REACTOR_NETTY, "other servers notice when they write");
-        abort(path, 2, 0);
+        // A body that is written while the client goes is complete for Reactor Netty: the quiet one has been read
+        // before.
+        abort(path, 2, path.equals("/quiet-entity") ? 1000 : 0);
         assertThat(settled()).containsExactly(10L, 10L);
     }
 
