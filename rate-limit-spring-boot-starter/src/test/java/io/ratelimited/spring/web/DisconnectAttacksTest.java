@@ -116,7 +116,8 @@ class DisconnectAttacksTest {
                 client.setSoLinger(true, 0);
             }
         }
-        await().until(() -> settled().size() == times);
+        // Tomcat may not see that a client has gone; the response of a functional endpoint ends after 30 s then.
+        await().atMost(Duration.ofMinutes(1)).until(() -> settled().size() == times);
     }
 
     private static List<Long> settled() {
@@ -140,10 +141,14 @@ class DisconnectAttacksTest {
     @ValueSource(strings = {"/query", "/blocking", "/future", "/quiet-entity"})
     void aQueryWhoseClientHasGoneCostsWhatItReserved(String path) throws Exception {
         assumeTrue(kind == Kind.REACTOR_NETTY, "other servers notice when they write");
-        // A body that is written while the client goes is complete for Reactor Netty: the quiet one has been read
-        // before.
-        abort(path, 2, path.equals("/quiet-entity") ? 1000 : 0);
-        assertThat(settled()).containsExactly(10L, 10L);
+        if (path.equals("/quiet-entity")) {
+            // A body that is being written when its client goes is complete for Reactor Netty: rarely one of the two.
+            abort(path, 2, 4096);
+            assertThat(settled()).hasSize(2).contains(10L);
+        } else {
+            abort(path, 2, 0);
+            assertThat(settled()).containsExactly(10L, 10L);
+        }
     }
 
     @ParameterizedTest
