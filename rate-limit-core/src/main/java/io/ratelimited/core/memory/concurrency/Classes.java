@@ -71,7 +71,8 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
         return used != null && used.get(rank) + permits <= floor(rank, places);
     }
 
+    /** A call that waits may be of a class that a change of the limit has taken away. */
     private long floor(int rank, long places) {
-        return (long) Math.ceil(shares.get(rank) * places);
+        return rank >= number ? 0 : (long) Math.ceil(shares.get(rank) * places);
     }
 }

@@ -58,7 +58,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.parameters = Parameters.of(limit);
         this.adaptive = limit.algorithm().findsItsLimit() ? new AdaptiveLimit(limit, ticker) : null;
-        this.refused = Stream.generate(LongAdder::new).limit(Classes.MOST).toArray(LongAdder[]::new);
+        this.refused = Stream.generate(LongAdder::new)
+                .limit(adaptive == null ? 0 : Classes.MOST)
+                .toArray(LongAdder[]::new);
         this.single = new ConcurrencyCell(this, null);
     }
 

@@ -82,6 +82,26 @@ class ClassesTest {
 
     /** Places of calls that came before the share do not count as its own, and come back all the same. */
     @Test
+    void aCallThatWaitsInAClassThatIsTakenAwayIsStillServed() {
+        RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 1, Map.of("batch", 0.5));
+        Reservation running = limiter.reserve(null, 1, 0, 0);
+        CompletableFuture<Boolean> better =
+                limiter.reserve(null, 1, Long.MAX_VALUE, 0).awaitAsync();
+        CompletableFuture<Boolean> waiting =
+                limiter.reserve(null, 1, Long.MAX_VALUE, 2).awaitAsync();
+        limiter.update(Limit.of("classes", Algorithm.CONCURRENCY)
+                .maxConcurrent(1)
+                .priorities(List.of("critical"))
+                .build());
+        running.release();
+        assertThat(better).isCompletedWithValue(true);
+        assertThat(waiting).isNotCompleted();
+        limiter.update(
+                Limit.of("classes", Algorithm.CONCURRENCY).maxConcurrent(2).build());
+        assertThat(waiting).isCompletedWithValue(true);
+    }
+
+    @Test
     void aShareThatComesLaterCountsCallsFromThenOn() {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 10, Map.of());
         Reservation before = limiter.reserve(null, 1, 0, 2);
