@@ -173,7 +173,7 @@ public interface RateLimiter {
 
     /**
      * Adds an observer of each change of the limit that {@link Algorithm#ADAPTIVE} finds, at most a few each second. It runs
-     * in a thread that ends a call, so it must not block; errors that it throws are dropped. Without effect for other
+     * in a thread that ends a call, so it must not block; what it throws goes to the uncaught exception handler. Without effect for other
      * algorithms.
      */
     default void onLimitChange(Consumer<LimitChange> observer) {}

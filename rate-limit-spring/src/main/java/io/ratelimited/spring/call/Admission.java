@@ -69,6 +69,9 @@ public final class Admission {
     }
 
     private void release(CallResult result) {
+        if (reservation == null && shadows.isEmpty()) {
+            return;
+        }
         Throwable error = result.error();
         end(CallEnd.of(error, result.cancelled() || (error != null && isAborted(error))));
     }
