@@ -79,10 +79,14 @@ final class AdaptiveLimit {
         observers.add(observer);
     }
 
-    /** A call was refused or waits. */
+    /** A call was refused or waits. It may take the step: where nothing ends, only such calls find a window over. */
     void full() {
         if (!bound) {
             bound = true;
+        }
+        long now = ticker.nanos();
+        if (mayStep(now)) {
+            step(now);
         }
     }
 
@@ -95,6 +99,9 @@ final class AdaptiveLimit {
      */
     boolean ended(long start, long used, End end) {
         long now = ticker.nanos();
+        if (now - begun < 0) {
+            return false; // the window has not begun
+        }
         long took = Math.max(0, now - start);
         boolean isLate = took > lateNanos;
         if (end == End.OVERLOADED) {
@@ -134,9 +141,9 @@ final class AdaptiveLimit {
                     late.sumThenReset(),
                     overloaded.sumThenReset(),
                     bound);
-            begun = now;
             bound = false;
             take(controller.next(seen), now);
+            begun = now + controller.settling();
             return true;
         } finally {
             stepping.set(false);

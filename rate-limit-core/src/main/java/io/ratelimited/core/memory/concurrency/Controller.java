@@ -7,8 +7,8 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  * chance. Immutable. Its numbers were chosen by simulation ({@code rate-limit-benchmarks/run overload}).
  *
  * <p>While nothing is refused it learns the base time and keeps the limit well above what it sees. Once calls are refused, it
- * raises the limit while they take little longer than the base time. Then it seeks by steps below and above the limit where
- * more calls in flight stop to serve more. Calls that take {@link #SLOW} base times make it test whose queue that is: it
+ * raises the limit while they take little longer than the base time. If that serves no more, the base time was learned in a
+ * queue, and is lowered. Then it seeks by steps below and above the limit where more calls in flight stop to serve more. Calls that take {@link #SLOW} base times make it test whose queue that is: it
  * admits fewer. Its own queue then serves as many and takes less time. A dependency that has become slow serves fewer in the
  * same time; that time is the new base, and the limit grows.
  *
@@ -60,11 +60,19 @@ final class Controller implements Cloneable {
     /** Answers a second when calls were last not slow. */
     private double throughput;
 
+    /** The most answers a second since calls are slow. */
+    private double throughputOfSlow;
+
     private double elasticity = WANTED;
+    /** Percent that were served more for one percent more in flight, when the limit grew because calls were quick. */
+    private double gain = 1;
     /** Calls in flight at which fewer were served; the limit grows slowly from there. */
     private double wall = Double.MAX_VALUE;
 
     private double secondsOfWall;
+    /** A wall if the next window is slow, too, so that a pause of the process makes none; 0 for none. */
+    private double suspectedWall;
+
     private Phase phase = Phase.OPEN;
     private Window last = Window.NONE;
     /** The window before fewer were admitted for a test. */
@@ -99,7 +107,7 @@ final class Controller implements Cloneable {
         next.step(seen);
         next.limit = next.clamp(next.limit);
         next.peak = Math.max((double) seen.most(), peak * 0.99);
-        next.secondsOfWall = next.wall == wall ? secondsOfWall + seen.nanos() / 1e9 : 0;
+        next.secondsOfWall = next.wall == wall ? secondsOfWall + seen.seconds() : 0;
         next.last = seen;
         return next;
     }
@@ -119,9 +127,17 @@ final class Controller implements Cloneable {
         if (nanos > Math.max(0.5e9, 4 * base) && expected > 20 && answered < expected / 4) {
             return true; // hardly anything ends
         }
+        if (base == 0 && answered >= 16) {
+            return true; // the first calls tell the base time best: overload may have begun
+        }
         double times = steps ? 4 : phase == Phase.OPEN ? (last.bound() ? 1.5 : 0) : 1;
         return nanos >= Math.max(SHORTEST, Math.min(times * last.meanNanos(), Math.min(5e9, 10 * base)))
                 && (answered >= (steps ? 150 : 50) || (nanos >= (steps ? 4e9 : 2e9) && answered >= 16));
+    }
+
+    /** Nanoseconds until a window begins: the calls that end until then were admitted before the step. */
+    long settling() {
+        return phase == Phase.BELOW || phase == Phase.ABOVE ? (long) Math.min(5e9, last.meanNanos()) : 0;
     }
 
     /** Permits that may be in use. */
@@ -132,7 +148,8 @@ final class Controller implements Cloneable {
 
     /** Permits that may be in use when a call of the best of several classes takes some: it pays for no step below. */
     int placesOfBest() {
-        return (int) Math.round(clamp(limit * 1.3));
+        // Calls that come by chance are as many as their mean and two or three times its root.
+        return (int) Math.round(clamp(Math.max(1.3 * limit, limit + 3 * Math.sqrt(limit))));
     }
 
     /** The limit that was found. */
@@ -177,10 +194,16 @@ final class Controller implements Cloneable {
 
     private void step(Window seen) {
         base = base == 0 ? seen.meanNanos() : base;
+        if (suspectedWall > 0 && (seen.answered() == 0 || seen.meanNanos() > SLOW * base)) {
+            wall = suspectedWall;
+        }
+        suspectedWall = 0;
         if (seen.isRefusedByOthers()) {
             become(limit * 0.9, Phase.OPEN, Reason.LATE);
         } else if (seen.answered() == 0) {
-            return;
+            if (seen.bound() && last.answered() > 0) {
+                become(limit * 0.6, Phase.SETTLE, Reason.SERVES_NO_MORE);
+            }
         } else if (phase == Phase.SETTLE) {
             phase = reference.isNone() ? Phase.OPEN : Phase.TEST;
         } else if (!seen.bound()) {
@@ -209,30 +232,43 @@ final class Controller implements Cloneable {
     private void bound(Window seen) {
         reference = Window.NONE;
         base = Math.min(base, base + 0.3 * (seen.meanNanos() - base));
+        if (last.bound() && reason == Reason.ROOM && phase == Phase.OPEN) {
+            learnGain(seen);
+        }
         boolean quick = seen.meanNanos() < QUICK * base;
-        if (phase == Phase.ABOVE && !quick && seen.lateShare() <= 0.1) {
+        boolean late = seen.lateShare() > 0.1;
+        if (quick == late && phase == Phase.ABOVE) {
             seek(seen);
-        } else if (phase == Phase.BELOW && !quick && seen.lateShare() <= 0.1) {
+        } else if (quick == late && phase == Phase.BELOW) {
             phase = Phase.ABOVE;
         } else {
-            throughput = seen.perSecond();
-            if (seen.lateShare() > 0.1) {
-                become(quick ? limit : limit * (1 - seen.lateShare() / 2), Phase.SETTLE, Reason.LATE);
-            } else if (quick) {
-                if (last.bound() && reason == Reason.ROOM && seen.perSecond() < last.perSecond()) {
-                    base *= 0.9; // more in flight, and fewer served: the base was learned in a queue
-                }
-                become(grown(), Phase.OPEN, Reason.ROOM);
+            throughput = Math.max(seen.perSecond(), 0.8 * throughput + 0.2 * seen.perSecond());
+            if (quick && (!late || (phase == Phase.OPEN && seen.lateShare() <= last.lateShare()))) {
+                become(grown(seen.seconds()), Phase.OPEN, Reason.ROOM);
+            } else if (late && !quick) {
+                become(limit * (1 - seen.lateShare() / 2), Phase.SETTLE, Reason.LATE);
             } else {
                 phase = Phase.BELOW;
             }
         }
     }
 
-    private double grown() {
+    /** Does growth serve more? If not, the base time was learned in a queue. */
+    private void learnGain(Window seen) {
+        double inFlight = Math.log(seen.meanInFlight() / last.meanInFlight());
+        if (inFlight > 0.05) {
+            double served = Math.log(seen.goodPerSecond() / last.goodPerSecond());
+            gain += 0.2 * (Math.max(-1, Math.min(2, served / inFlight)) - gain);
+            if (gain < 0.15) {
+                base *= 0.9;
+            }
+        }
+    }
+
+    private double grown(double seconds) {
         return limit < wall
                 ? Math.min(1.25 * limit, Math.max(wall, 1.02 * limit))
-                : limit * (1 + Math.min(0.25, 0.003 * secondsOfWall));
+                : limit * (1 + Math.min(0.25, 0.001 * secondsOfWall * seconds));
     }
 
     /** Compares a step above with the one below. */
@@ -246,8 +282,10 @@ final class Controller implements Cloneable {
         throughput = (seen.perSecond() + last.perSecond()) / 2;
         base *= Math.exp(0.05 * Math.min(0, excess) + 0.1 * Math.max(0, elasticity - 0.85));
         if (excess > 0) {
-            // Slower for larger limits, so that instances with one dependency come to have equal limits.
-            become(limit + 1.5 * Math.sqrt(limit) * excess, Phase.BELOW, Reason.SERVES_MORE);
+            // As many a second for small limits as for large ones, so that instances with one dependency come to have
+            // equal limits.
+            double seconds = Math.max(1, Math.min(8, seen.seconds() + last.seconds()));
+            become(limit + 4 * seconds * excess, Phase.BELOW, Reason.SERVES_MORE);
         } else {
             become(limit * Math.exp(0.4 * excess), Phase.BELOW, Reason.SERVES_NO_MORE);
         }
@@ -255,12 +293,16 @@ final class Controller implements Cloneable {
 
     private void slow(Window seen) {
         double answers = seen.perSecond();
+        throughputOfSlow = last.meanNanos() > SLOW * base ? Math.max(throughputOfSlow, answers) : answers;
         boolean asMany = answers > 0.8 * throughput;
         boolean mostlyLate = seen.lateShare() >= 0.5;
         boolean looking = phase == Phase.SLOW || phase == Phase.DRAIN || phase == Phase.TEST;
         if (hasGrownInto(seen)) {
-            wall = 0.93 * (phase == Phase.ABOVE ? limit : last.meanInFlight());
-            become(0.85 * wall, Phase.SETTLE, Reason.SERVES_NO_MORE);
+            double before = 0.93 * (phase == Phase.ABOVE ? limit : last.meanInFlight());
+            suspectedWall = seen.meanInFlight() < 1.6 * last.meanInFlight() ? before : 0;
+            become(0.85 * before, Phase.SETTLE, Reason.SERVES_NO_MORE);
+        } else if (phase == Phase.ABOVE && !mostlyLate && seen.goodPerSecond() < 1.05 * last.goodPerSecond()) {
+            seek(seen);
         } else if (!looking && !mostlyLate) {
             phase = Phase.SLOW;
         } else if (phase == Phase.DRAIN) {
@@ -270,6 +312,9 @@ final class Controller implements Cloneable {
             } else {
                 phase = Phase.SETTLE;
             }
+        } else if (limit == least) {
+            base *= 1.05; // fewer cannot be tried
+            phase = Phase.OPEN;
         } else if (!reference.isNone() && seen.meanInFlight() < 0.8 * reference.meanInFlight()) {
             judge(seen, asMany);
         } else if (asMany && last.bound()) {
@@ -298,12 +343,13 @@ final class Controller implements Cloneable {
         double byTime = 1 - Math.log(seen.meanNanos() / reference.meanNanos()) / inFlight;
         double byAnswers = Math.log(seen.perSecond() / reference.perSecond()) / inFlight;
         if (asMany || Math.min(byTime, byAnswers) < 0.7) {
+            reference = seen;
             drain(seen);
             return;
         }
         base = Math.max(base, seen.meanNanos());
         wall = Double.MAX_VALUE;
-        double enough = Math.min(3 * reference.meanInFlight(), 1.2 * throughput * base / 1e9);
+        double enough = Math.min(3 * reference.meanInFlight(), 2 * throughputOfSlow * base / 1e9);
         reference = Window.NONE;
         become(Math.max(limit, enough), Phase.SETTLE, Reason.SERVES_MORE);
     }

@@ -30,6 +30,11 @@ record Window(
         return answered == 0 && overloaded == 0;
     }
 
+    /** The length of the span. */
+    double seconds() {
+        return nanos / 1e9;
+    }
+
     /** Answers a second. */
     double perSecond() {
         return answered * 1e9 / nanos;

@@ -136,6 +136,73 @@ class ControllerTest {
         assertThat(controller.reason()).isEqualTo(Reason.BOUNDS);
     }
 
+    /** A service of 200 calls a second and 20 ms, whose base time was learned while more and more waited. */
+    @Test
+    void aBaseTimeThatWasLearnedInAQueueIsFound() {
+        Controller controller = Controller.of(4, 1000).next(second(200, 100, true));
+        for (int i = 0; i < 600; i++) {
+            double inFlight = controller.places();
+            controller = controller.next(second(200, Math.max(20, inFlight / 200 * 1000), true));
+        }
+        assertThat(controller.base()).isLessThan(40 * MILLI);
+        assertThat(controller.limit()).isLessThan(14);
+    }
+
+    /** One slow window in which fewer end is a pause of the process; two are a wall, from which the limit grows slowly. */
+    @Test
+    void aPauseIsNoWall() {
+        Controller before = quiet().next(second(600, 52, true));
+        Window slow = new Window(1_000_000_000L, 300, 150 * MILLI, 45, 45, 0, 0, true);
+        Window quick = second(500, 52, true);
+        Controller afterPause = before.next(slow).next(quick);
+        Controller afterWall = before.next(slow).next(slow);
+        for (int i = 0; i < 6; i++) {
+            afterPause = afterPause.next(quick);
+            afterWall = afterWall.next(quick);
+        }
+        assertThat(before.next(slow).limit()).isLessThan(before.limit());
+        assertThat(afterPause.limit()).isGreaterThan(before.limit());
+        assertThat(afterWall.limit()).isLessThan(before.limit());
+    }
+
+    /** A service of four processors that each call keeps busy for 10 ms. */
+    @Test
+    void atTheLowerBoundSlowCallsAreTheNewBaseTime() {
+        Controller controller = Controller.of(4, 1000).next(second(200, 10, false));
+        for (int i = 0; i < 100; i++) {
+            controller = controller.next(second(100, 40, true));
+        }
+        assertThat(controller.limit()).isGreaterThanOrEqualTo(4);
+        assertThat(controller.base()).isGreaterThan(19 * MILLI);
+    }
+
+    @Test
+    void theBestClassHasRoomForItsChancesWhereTheLimitIsSmall() {
+        assertThat(Controller.of(1, 1000).within(1, 16).placesOfBest()).isEqualTo(16);
+        Controller nine = quiet().within(1, 9).within(9, 1000);
+        assertThat(nine.limit()).isEqualTo(9);
+        assertThat(nine.placesOfBest()).isEqualTo(18);
+        Controller many = Controller.of(1, 400).within(1, 1000);
+        assertThat(many.limit()).isEqualTo(400);
+        assertThat(many.placesOfBest()).isEqualTo(520);
+    }
+
+    /** Steps wait until the calls from before have ended, so that a step is not judged by them. */
+    @Test
+    void stepsWaitForTheCallsFromBefore() {
+        Controller controller = quiet();
+        assertThat(controller.settling()).isZero();
+        Controller below = controller.next(second(600, 70, true));
+        assertThat(below.places()).isLessThan(below.limit());
+        assertThat(below.settling()).isEqualTo((long) (70 * MILLI));
+    }
+
+    @Test
+    void theFirstWindowIsShort() {
+        assertThat(Controller.of(4, 1000).isOver(Controller.SHORTEST, 15)).isFalse();
+        assertThat(Controller.of(4, 1000).isOver(Controller.SHORTEST, 16)).isTrue();
+    }
+
     @Test
     void aWindowIsOverWhenItHasLastedAndEnoughCallsHaveEnded() {
         Controller controller = quiet();
