@@ -131,7 +131,7 @@ public record LimitRequest(
             return late ? timeOver() : null;
         }
         // A call that came too late because there was no thread for it has not offended.
-        return late ? asked : limiter.refused(key, permits, waitLeft, asked);
+        return late ? asked : limiter.refused(key, permits, waitLeft, asked, rank);
     }
 
     /** Returns whether the policy has not changed since the request was made. */
