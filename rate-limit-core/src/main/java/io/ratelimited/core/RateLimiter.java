@@ -118,13 +118,19 @@ public interface RateLimiter {
 
     /**
      * Notes that this limiter has refused a call which it had only been asked about by {@link #peek}: begins a block of its key
-     * as {@link #reserve} would, if the limit has blocks. Never blocks. {@code AllOf} calls it for each limit that refuses a call.
+     * as {@link #reserve} would, if the limit has blocks, and {@link Algorithm#ADAPTIVE} learns of it. Never blocks. {@code AllOf}
+     * calls it for each limit that refuses a call.
      *
      * @param refusal the decision of {@code peek}
      * @return the refusal as it is now, or as it was if the block begins elsewhere
      */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
         return refusal;
+    }
+
+    /** {@link #refused(Object, long, long, Decision)} for a call that states its class. */
+    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
+        return refused(key, permits, maxWaitNanos, refusal);
     }
 
     /**

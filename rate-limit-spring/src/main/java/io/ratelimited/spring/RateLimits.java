@@ -74,6 +74,16 @@ public interface RateLimits {
     CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
 
     /**
+     * The same limits, for calls of a class as {@link RateLimited#priority} names it: {@code
+     * limits.withPriority("batch").execute("exports", null, call)}. Limits without {@code priorities} do not read it, nor does
+     * {@link #tryAcquire}.
+     *
+     * @param priority the name of the class; null, a blank name and one that is not configured are the class in the middle
+     * @return immutable
+     */
+    RateLimits withPriority(@Nullable String priority);
+
+    /**
      * Returns the decision that {@link #tryAcquire} would make now; {@link Decision#blocked} says whether the key is blocked.
      * Changes nothing.
      */

@@ -150,6 +150,11 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
+        return limiter.refused(canonical(key), permits, maxWaitNanos, refusal, rank);
+    }
+
+    @Override
     public Stream<BlockedKey> blockedKeys() {
         return limiter.blockedKeys();
     }

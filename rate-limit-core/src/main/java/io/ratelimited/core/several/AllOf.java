@@ -121,7 +121,8 @@ public final class AllOf {
             Claim claim = claims[i];
             refusals[i] = refusal == null
                     ? null
-                    : claim.limiter().refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal);
+                    : claim.limiter()
+                            .refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal, claim.rank());
         }
         return refused(refusals);
     }

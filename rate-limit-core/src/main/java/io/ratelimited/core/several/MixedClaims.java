@@ -185,7 +185,7 @@ final class MixedClaims {
                             joint.look(claim.key(), permits, claim.maxWaitNanos(), knownNanos))
                     : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
         }
-        return callbacks == null
+        return callbacks == null || AllOf.isInMemory(claim)
                 ? CompletableFuture.completedFuture(
                         limiter.peek(claim.key(), permits, claim.maxWaitNanos(), claim.rank()))
                 : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());

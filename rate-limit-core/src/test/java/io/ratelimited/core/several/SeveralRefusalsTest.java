@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
@@ -84,6 +85,27 @@ class SeveralRefusalsTest {
             }
         }
         return orders;
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = Way.class,
+            names = {"MEMORY", "MIXED", "MEMORY_ASYNC", "MIXED_ASYNC"})
+    void theBestClassGoesWhereOthersAreRefused(Way way) {
+        RateLimiter places =
+                limiter(Limit.of("places", Algorithm.ADAPTIVE).maxConcurrent(2).priorities(List.of("good", "bad")));
+        RateLimiter rate = way.place(limiter(Limit.of("rate", Algorithm.GCRA).rate("10/s")), 0);
+        for (int rank : new int[] {1, 0}) {
+            assertThat(way.reserve(List.of(Claim.of(places, null, 1, 0, rank), Claim.of(rate, null, 1, 0)))
+                            .isRefused())
+                    .as("class %s", rank)
+                    .isFalse();
+            assertThat(way.reserve(List.of(Claim.of(places, null, 1, 0, 1), Claim.of(rate, null, 1, 0)))
+                            .decision()
+                            .limit())
+                    .isEqualTo("places");
+        }
+        assertThat(Objects.requireNonNull(places.foundLimit()).refused()).containsExactly(0L, 2L);
     }
 
     @ParameterizedTest

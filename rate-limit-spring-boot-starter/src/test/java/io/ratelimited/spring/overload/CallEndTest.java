@@ -16,6 +16,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
+import kotlinx.coroutines.TimeoutCancellationException;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -43,6 +44,7 @@ class CallEndTest {
                 new SQLTransientConnectionException("the pool has no connection"),
                 ReadTimeoutException.INSTANCE,
                 new AsyncRequestTimeoutException(),
+                new TimeoutCancellationException("slow"),
                 HttpServerErrorException.create(
                         HttpStatus.SERVICE_UNAVAILABLE, "busy", HttpHeaders.EMPTY, new byte[0], null),
                 new ResourceAccessException("GET", new SocketTimeoutException()),

@@ -8,8 +8,11 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -68,6 +71,77 @@ class PriorityTest {
             });
             assertThat(answer).isEqualTo("went");
         });
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void codeWithoutAnnotationsStatesTheClassOfItsCalls(Algorithm algorithm) {
+        runner(algorithm).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            RateLimits best = limits.withPriority("critical");
+            limits.withPriority("batch").execute("calls", null, () -> {
+                for (RateLimits other : new RateLimits[] {
+                    limits, best.withPriority("batch"), best.withPriority(" "), best.withPriority(null)
+                }) {
+                    assertThat(other.peek("calls", null).admitted()).isFalse();
+                    assertThatThrownBy(() -> other.execute("calls", null, () -> "no place"))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    assertThat(other.executeAsync("calls", null, () -> CompletableFuture.completedFuture("no place")))
+                            .isCompletedExceptionally();
+                    assertThatThrownBy(() -> other.reserve("calls", null, 1))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    assertThat(other.reserveAsync("calls", null, 1)).isCompletedExceptionally();
+                }
+                assertThat(best.peek("calls", null).admitted()).isTrue();
+                assertThat(best.<String>execute("calls", null, () -> "went")).isEqualTo("went");
+                assertThat(best.executeAsync("calls", null, () -> CompletableFuture.completedFuture("went")))
+                        .isCompletedWithValue("went");
+                best.reserve("calls", null, 1).close();
+                best.reserveAsync("calls", null, 1).join().close();
+                return "done";
+            });
+        });
+    }
+
+    @Test
+    void aClassThatCodeStatesAndNoPropertyKnowsIsTheOneInTheMiddle(CapturedOutput output) {
+        runner(Algorithm.CONCURRENCY)
+                .withPropertyValues(
+                        "rate-limit.limits.calls.max-concurrent=3",
+                        "rate-limit.limits.calls.priorities=critical,normal,batch",
+                        "rate-limit.limits.bucket.rate=1/h",
+                        "rate-limit.limits.equal.algorithm=adaptive")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    RateLimits gold = limits.withPriority("gold");
+                    ReservedPermits first = gold.reserve("calls", null, 1);
+                    assertThatThrownBy(() -> limits.withPriority("batch").reserve("calls", null, 1))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    ReservedPermits second = gold.reserve("calls", null, 1);
+                    assertThatThrownBy(() -> gold.reserve("calls", null, 1))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    limits.withPriority("critical").reserve("calls", null, 1).close();
+                    second.close();
+                    first.close();
+                    assertThat(gold.tryAcquire("bucket", "ann")).isTrue();
+                    assertThat(gold.<String>execute("equal", null, () -> "went"))
+                            .isEqualTo("went");
+                });
+        assertThat(output)
+                .containsOnlyOnce("has no priority 'gold'")
+                .contains("Rate limit 'calls' has no priority 'gold'");
+    }
+
+    @Test
+    void aClassHasNoMeaningWhereNothingIsLimited() {
+        runner(Algorithm.CONCURRENCY)
+                .withPropertyValues("rate-limit.enabled=false", "rate-limit.limits.calls.max-concurrent=1")
+                .run(context -> {
+                    RateLimits batch = context.getBean(RateLimits.class).withPriority("batch");
+                    assertThat(batch.<String>execute(
+                                    "calls", null, () -> batch.execute("calls", null, () -> "both went")))
+                            .isEqualTo("both went");
+                });
     }
 
     @Test

@@ -51,13 +51,15 @@ public record LimitRequest(
     /**
      * The request of a call to a limit without expressions.
      *
+     * @param priority the class of the call; null for none
      * @throws IllegalArgumentException when the limit has no keys
      */
-    public static LimitRequest of(ConfiguredLimit limit, @Nullable Object key, long permits) {
+    public static LimitRequest of(
+            ConfiguredLimit limit, @Nullable Object key, long permits, @Nullable String priority) {
         limit.requireKeyless(key);
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
-        return new LimitRequest(
-                limit, limit.enforcement(), limiter, key, permits, false, RateLimiter.NO_RANK, null, null);
+        int rank = limit.classes().rank(limiter, priority);
+        return new LimitRequest(limit, limit.enforcement(), limiter, key, permits, false, rank, null, null);
     }
 
     /** The requests that can refuse a call: all but those to limits under {@link Policy#SHADOW}; the same array if all can. */
@@ -129,7 +131,7 @@ public record LimitRequest(
             return late ? timeOver() : null;
         }
         // A call that came too late because there was no thread for it has not offended.
-        return late ? asked : limiter.refused(key, permits, waitLeft, asked);
+        return late ? asked : limiter.refused(key, permits, waitLeft, asked, rank);
     }
 
     /** Returns whether the policy has not changed since the request was made. */

@@ -158,7 +158,7 @@ public final class LimitUse {
 
     /** The request of every call, if it is the same for all. */
     public LimitRequest sameRequest() {
-        return LimitRequest.of(limit, null, fixedPermits);
+        return LimitRequest.of(limit, null, fixedPermits, null);
     }
 
     /** Returns whether the cost of a call is known only when it has ended. */

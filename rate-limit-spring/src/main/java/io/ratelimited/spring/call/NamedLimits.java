@@ -36,11 +36,13 @@ public final class NamedLimits implements RateLimits {
     private final CurrentRequest.@Nullable Source requests;
     /** The name of the author of changes; null to find it on the thread. */
     private final @Nullable String author;
+    /** The class of calls; null for none. */
+    private final @Nullable String priority;
 
     /** @param enabled false if every call goes; as it was at the start, like the aspect */
     public NamedLimits(
             boolean enabled, LimitRegistry registry, LimitEnforcer enforcer, CurrentRequest.@Nullable Source requests) {
-        this(enabled, registry, enforcer, requests, null);
+        this(enabled, registry, enforcer, requests, null, null);
     }
 
     private NamedLimits(
@@ -48,17 +50,24 @@ public final class NamedLimits implements RateLimits {
             LimitRegistry registry,
             LimitEnforcer enforcer,
             CurrentRequest.@Nullable Source requests,
-            @Nullable String author) {
+            @Nullable String author,
+            @Nullable String priority) {
         this.enabled = enabled;
         this.registry = registry;
         this.enforcer = enforcer;
         this.requests = requests;
         this.author = author;
+        this.priority = priority;
     }
 
     /** The same limits, changed in the name of an author. */
     public NamedLimits changedBy(String author) {
-        return new NamedLimits(enabled, registry, enforcer, requests, author);
+        return new NamedLimits(enabled, registry, enforcer, requests, author, priority);
+    }
+
+    @Override
+    public NamedLimits withPriority(@Nullable String priority) {
+        return new NamedLimits(enabled, registry, enforcer, requests, author, priority);
     }
 
     private @Nullable String author() {
@@ -116,7 +125,7 @@ public final class NamedLimits implements RateLimits {
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
-        return new LimitRequest[] {LimitRequest.of(registry.get(name), key, permits)};
+        return new LimitRequest[] {LimitRequest.of(registry.get(name), key, permits, priority)};
     }
 
     private @Nullable CurrentRequest currentRequest() {
@@ -130,7 +139,12 @@ public final class NamedLimits implements RateLimits {
         }
         ConfiguredLimit limit = registry.get(name);
         limit.requireKeyless(key);
-        return limit.limiterOf(key, limit.limiter()).peek(key, 1, 0);
+        return peek(limit, key, limit.limiter());
+    }
+
+    private Decision peek(ConfiguredLimit limit, @Nullable Object key, RateLimiter limiter) {
+        RateLimiter own = limit.limiterOf(key, limiter);
+        return own.peek(key, 1, 0, limit.classes().rank(own, priority));
     }
 
     @Override
@@ -146,10 +160,10 @@ public final class NamedLimits implements RateLimits {
         return registry.all().stream()
                 .filter(limit -> limit.isKeyed() && limit.policy() != Policy.SHADOW)
                 .filter(limit -> key != null || limit.enforcement().missingKey() == MissingKey.SHARED)
-                .map(limit -> limit.limiterOf(
-                                key,
-                                tier == null ? limit.limiter() : limit.tiers().getOrDefault(tier, limit.limiter()))
-                        .peek(key, 1, 0))
+                .map(limit -> peek(
+                        limit,
+                        key,
+                        tier == null ? limit.limiter() : limit.tiers().getOrDefault(tier, limit.limiter())))
                 .toList();
     }
 

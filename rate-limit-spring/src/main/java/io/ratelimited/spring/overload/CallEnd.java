@@ -17,6 +17,7 @@ public final class CallEnd {
             "java.sql.SQLTimeoutException",
             "java.sql.SQLTransientConnectionException",
             "io.netty.handler.timeout.TimeoutException",
+            "kotlinx.coroutines.TimeoutCancellationException",
             "org.springframework.dao.QueryTimeoutException",
             "org.springframework.transaction.TransactionTimedOutException",
             "org.springframework.web.client.HttpServerErrorException$ServiceUnavailable",

@@ -81,7 +81,6 @@ final class ConcurrencyCell {
             }
         }
         if (outcome != ADMITTED) {
-            limiter.refused(rank);
             ConcurrencyReservation call = new ConcurrencyReservation(this, permits, rank, outcome);
             limiter.removeIfIdle(key);
             return call;

@@ -86,10 +86,14 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
             return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
         }
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
-        return !call.isRefused() || !joined
-                ? call
-                : JointLocks.again(
-                        this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
+        if (call.isRefused() && joined) {
+            call = JointLocks.again(
+                    this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
+        }
+        if (call.isRefused() && !call.mayWait()) {
+            refused(call.rank());
+        }
+        return call;
     }
 
     private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, int stated, long maxWaitNanos) {
@@ -262,6 +266,20 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Nullable
     AdaptiveLimit adaptive() {
         return adaptive;
+    }
+
+    @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        return refused(key, permits, maxWaitNanos, refusal, NO_RANK);
+    }
+
+    @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
+        if (adaptive != null && !refusal.never()) {
+            adaptive.full();
+        }
+        refused(classes().rank(rank));
+        return refusal;
     }
 
     /** Counts a refusal, for observers. */

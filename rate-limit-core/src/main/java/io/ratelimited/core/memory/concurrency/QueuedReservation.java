@@ -65,6 +65,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
             }
         }
         if (!admitted) {
+            cell().limiter().refused(rank());
             cell().limiter().removeIfIdle(cell().key());
         }
     }
@@ -126,7 +127,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private void ring() {
         cell().endLeases();
         if (deadline - cell().limiter().ticker().nanos() <= 0) {
-            giveUp();
+            crowdOut();
         } else {
             setAlarm();
         }
@@ -150,14 +151,22 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         return state() == ADMITTED;
     }
 
+    /** Refuses the call, unless it was admitted meanwhile: it has waited for as long as it may, or there is no seat for it. */
     @Override
     public void crowdOut() {
-        giveUp();
+        giveUp(true);
     }
 
-    /** Leaves the queue, unless admitted meanwhile. */
-    private void giveUp() {
+    /**
+     * Leaves the queue, unless admitted meanwhile.
+     *
+     * @param refused whether the caller did not leave it by himself
+     */
+    private void giveUp(boolean refused) {
         if (cell().leave(this)) {
+            if (refused) {
+                cell().limiter().refused(rank());
+            }
             decided(FULL);
             cancelAlarm();
             turn.complete(false);
@@ -168,7 +177,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     @Override
     public void cancel() {
         if (state() == QUEUED) {
-            giveUp();
+            giveUp(false);
         }
         release(End.CANCELLED);
     }

@@ -8,12 +8,15 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.List;
 import java.util.PriorityQueue;
 import java.util.SplittableRandom;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -50,11 +53,28 @@ class AdaptiveOverloadTest {
         private final PriorityQueue<Leaves> leaving =
                 new PriorityQueue<>((one, other) -> Long.compare(one.at, other.at));
         private final long[] freeAt = new long[PROCESSORS];
+        /** Refuses nobody. */
+        private final RateLimiter quota = new InMemoryRateLimiter(
+                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("unlimited").build(), ticker, 1);
+
         private final SplittableRandom random;
+        private final boolean several;
         private long now;
 
         private Service(long seed) {
-            random = new SplittableRandom(seed);
+            this(seed, false);
+        }
+
+        /** @param several whether calls are under another limit, too */
+        private Service(long seed, boolean several) {
+            this.random = new SplittableRandom(seed);
+            this.several = several;
+        }
+
+        private Reservation reserve(int rank) {
+            return several
+                    ? AllOf.reserve(List.of(Claim.of(quota, null, 1, 0), Claim.of(limiter, null, 1, 0, rank)))
+                    : limiter.reserve(null, 1, 0, rank);
         }
 
         private double exponential() {
@@ -76,7 +96,7 @@ class AdaptiveOverloadTest {
                 int rank = random.nextDouble() < critical ? 0 : 1;
                 Tally tally = tallies[rank];
                 tally.offered++;
-                Reservation call = limiter.reserve(null, 1, 0, rank);
+                Reservation call = reserve(rank);
                 if (call.isRefused()) {
                     tally.refused++;
                 } else {
@@ -134,6 +154,16 @@ class AdaptiveOverloadTest {
         assertThat(overload.inTime / (40 * CAPACITY)).isGreaterThan(0.93);
         service.offer(10, 0.5, 0);
         assertThat(service.offer(10, 0.5, 0)[1].refused).isZero();
+    }
+
+    /** The refusals of other limits on a call must not hide its own: a limit that refuses nobody has no reason to grow. */
+    @ParameterizedTest
+    @CsvSource({"1, false", "2, false", "3, false", "1, true", "2, true", "3, true"})
+    void afterAQuietTimeItGrowsAgainAloneAndBesideAnotherLimit(long seed, boolean several) {
+        Service service = new Service(seed, several);
+        service.offer(120, 0.05, 0);
+        service.offer(10, 3, 0);
+        assertThat(service.offer(20, 3, 0)[1].inTime / (20 * CAPACITY)).isGreaterThan(0.93);
     }
 
     @ParameterizedTest

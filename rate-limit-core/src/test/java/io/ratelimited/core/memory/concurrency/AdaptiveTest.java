@@ -197,6 +197,42 @@ class AdaptiveTest {
     }
 
     @Test
+    void refusalsCountByClassAloneAndBesideOtherLimits() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(2).priorities(List.of("good", "bad")));
+        RateLimiter rate = new InMemoryRateLimiter(
+                Limit.of("rate", Algorithm.GCRA).rate("10/s").build(), ticker, 1);
+        limiter.reserve(null, 1, 0, 1);
+        List<Claim> bad = List.of(Claim.of(rate, null, 1, 0), Claim.of(limiter, null, 1, 0, 1));
+        assertThat(limiter.reserve(null, 1, 0, 1).isRefused()).isTrue();
+        assertThat(AllOf.reserve(bad).isRefused()).isTrue();
+        assertThat(AllOf.reserveAsync(bad).toCompletableFuture().join().isRefused())
+                .isTrue();
+        assertThat(found(limiter).refused()).containsExactly(0L, 3L);
+        limiter.peek(null, 1, 0, 1);
+        assertThat(found(limiter).refused()).containsExactly(0L, 3L);
+    }
+
+    @Test
+    void callsThatHaveWaitedInVainCountAsRefused() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(1).maxWaiting(2).priorities(List.of("good", "bad")));
+        limiter.reserve(null, 1, 0, 0);
+        CompletableFuture<Boolean> late = limiter.reserve(null, 1, SECOND, 1).awaitAsync();
+        limiter.reserve(null, 1, SECOND, 0).awaitAsync().cancel(false);
+        ticker.advanceNanos(SECOND);
+        assertThat(late).isCompletedWithValue(false);
+        assertThat(found(limiter).refused()).containsExactly(0L, 1L);
+        Reservation first = limiter.reserve(null, 1, SECOND, 0);
+        Reservation second = limiter.reserve(null, 1, SECOND, 0);
+        Reservation tooMany = limiter.reserve(null, 1, SECOND, 1);
+        assertThat(first.awaitAsync()).isNotDone();
+        assertThat(second.awaitAsync()).isNotDone();
+        assertThat(tooMany.awaitAsync()).isCompletedWithValue(false);
+        assertThat(found(limiter).refused()).containsExactly(0L, 2L);
+        limiter.update(limiter.limit().toBuilder().maxConcurrent(0).build());
+        assertThat(found(limiter).refused()).containsExactly(2L, 2L);
+    }
+
+    @Test
     void aClosedLimiterEndsThoseThatWaitAndKeepsNoPlace() {
         RateLimiter limiter = limiter(limit().maxConcurrent(1));
         Reservation call = limiter.reserve(null, 1, 0);
