@@ -36,15 +36,21 @@ final class FoundLimitMeters {
                 .description("Time of a call that waits for no other, as far as the limit has found")
                 .tag("limit", limit.name())
                 .register(registry));
-        List<String> classes = limit.limit().priorities();
-        for (String name : classes.isEmpty() ? List.of(NO_CLASS) : classes) {
-            meters.add(FunctionCounter.builder("rate.limit.refused", limit, refusing -> refused(refusing, name))
-                    .description("Calls that the limit has refused, by their class")
-                    .tag("limit", limit.name())
-                    .tag("priority", name)
-                    .register(registry));
-        }
         return meters;
+    }
+
+    /** The names of the classes that refusals are counted by. */
+    static List<String> classes(NamedLimit limit) {
+        List<String> classes = limit.limit().priorities();
+        return classes.isEmpty() ? List.of(NO_CLASS) : classes;
+    }
+
+    static Meter registerRefused(MeterRegistry registry, NamedLimit limit, String name) {
+        return FunctionCounter.builder("rate.limit.refused", limit, refusing -> refused(refusing, name))
+                .description("Calls that the limit has refused, by their class")
+                .tag("limit", limit.name())
+                .tag("priority", name)
+                .register(registry);
     }
 
     private static Meter gauge(
@@ -75,7 +81,7 @@ final class FoundLimitMeters {
 
     /** A class that a change has taken away counts no more. */
     private static double refused(NamedLimit limit, String name) {
-        int rank = name.equals(NO_CLASS) ? 0 : limit.limit().rank(name);
+        int rank = classes(limit).indexOf(name);
         return sum(
                 limit,
                 found -> rank >= 0 && rank < found.refused().size()

@@ -15,6 +15,7 @@ import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -39,6 +40,8 @@ final class LimitMeters {
     private final Map<String, Counter> permits = new ConcurrentHashMap<>();
     /** Whether the meters of blocks are registered: with the limit, or when it first refuses a call after it was given blocks. */
     private final AtomicBoolean countsBlocks = new AtomicBoolean();
+    /** Classes whose refusals have a meter. */
+    private final Set<String> classes = ConcurrentHashMap.newKeySet();
 
     LimitMeters(MeterRegistry registry, NamedLimit limit) {
         this.registry = registry;
@@ -59,6 +62,7 @@ final class LimitMeters {
         gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
         if (limit.limit().algorithm().findsItsLimit()) {
             FoundLimitMeters.register(registry, limit).forEach(registered::add);
+            countClasses();
         }
         Decision.Source expected = limit.limiter().source();
         if (expected == null) {
@@ -67,6 +71,15 @@ final class LimitMeters {
         counter(Outcome.ADMITTED, expected).get();
         counter(Outcome.REJECTED, expected).get();
         countBlocks();
+    }
+
+    /** Counts the refusals of each class; one that comes by a change from its first on. */
+    private void countClasses() {
+        for (String name : FoundLimitMeters.classes(named)) {
+            if (classes.add(name)) {
+                registered(FoundLimitMeters.registerRefused(registry, named, name));
+            }
+        }
     }
 
     /** Most limits have no blocks, and no meters of blocks. */
@@ -113,6 +126,9 @@ final class LimitMeters {
         counter(outcome, source).get().increment();
         if (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED) {
             countBlocks();
+            if (named.limit().algorithm().findsItsLimit()) {
+                countClasses();
+            }
         }
         if (outcome == Outcome.DELAYED) {
             wait.record(waitedNanos, TimeUnit.NANOSECONDS);

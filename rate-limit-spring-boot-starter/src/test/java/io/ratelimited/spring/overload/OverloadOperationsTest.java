@@ -109,6 +109,24 @@ class OverloadOperationsTest {
     }
 
     @Test
+    void refusalsAreThoseOfTheirClassAlsoAfterAChange() {
+        runner.run(context -> {
+            Calls calls = context.getBean(Calls.class);
+            RateLimits limits = context.getBean(RateLimits.class);
+            calls.call("batch", refused(calls, "batch"));
+            limits.update("busy", limit -> limit.priorities(List.of("batch", "late", "critical")));
+            calls.call(
+                    "batch",
+                    () -> refused(calls, "late").call()
+                            + refused(calls, "critical").call());
+            assertThat(value("rate.limit.refused", "priority", "batch")).isEqualTo(1);
+            assertThat(value("rate.limit.refused", "priority", "late")).isEqualTo(1);
+            assertThat(value("rate.limit.refused", "priority", "critical")).isEqualTo(1);
+        });
+        assertThat(registry.getMeters()).isEmpty();
+    }
+
+    @Test
     void theEndpointShowsWhatIsFoundAndBoundsIt() {
         runner.run(context -> {
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);

@@ -12,6 +12,9 @@ import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
@@ -28,8 +31,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     private final WaitingRoom waitingRoom;
     /** Finds the limit; null where it is stated. */
     private final @Nullable AdaptiveLimit adaptive;
-    /** Refused calls by rank, where the limit seeks itself. */
-    private final LongAdder[] refused;
+    /** Refused calls by the name of their class, also of one that a change has taken away. Guarded by this. */
+    private final Map<String, LongAdder> refused = new HashMap<>(1);
 
     private final ConcurrencyCell single;
     private final ConcurrentHashMap<Object, ConcurrencyCell> cells = new ConcurrentHashMap<>();
@@ -42,26 +45,32 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
      *
      * @param maxConcurrent permits in use at once
      * @param lease nanoseconds after which a call no longer counts; {@link Long#MAX_VALUE} for never
+     * @param refused calls by rank, where the limit seeks itself; else empty
      */
-    record Parameters(Limit limit, long maxConcurrent, long lease, Classes classes) {
-
-        static Parameters of(Limit limit) {
-            Duration lease = limit.lease();
-            return new Parameters(
-                    limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos(), Classes.of(limit));
-        }
-    }
+    record Parameters(Limit limit, long maxConcurrent, long lease, Classes classes, List<LongAdder> refused) {}
 
     /** A limiter without calls in flight. */
     public ConcurrencyLimiter(Limit limit, Ticker ticker) {
         this.ticker = ticker;
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
-        this.parameters = Parameters.of(limit);
+        this.parameters = parameters(limit);
         this.adaptive = limit.algorithm().findsItsLimit() ? new AdaptiveLimit(limit, ticker) : null;
-        this.refused = Stream.generate(LongAdder::new)
-                .limit(adaptive == null ? 0 : Classes.MOST)
-                .toArray(LongAdder[]::new);
         this.single = new ConcurrencyCell(this, null);
+    }
+
+    private synchronized Parameters parameters(Limit limit) {
+        List<String> names = limit.priorities().isEmpty() ? List.of("") : limit.priorities();
+        Duration lease = limit.lease();
+        return new Parameters(
+                limit,
+                limit.maxConcurrent(),
+                lease == null ? Long.MAX_VALUE : lease.toNanos(),
+                Classes.of(limit),
+                limit.algorithm().findsItsLimit()
+                        ? names.stream()
+                                .map(name -> refused.computeIfAbsent(name, unseen -> new LongAdder()))
+                                .toList()
+                        : List.of());
     }
 
     @Override
@@ -149,10 +158,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
                         adaptive.baseTime(),
                         single.used(),
                         waiting(),
-                        Stream.of(refused)
-                                .limit(classes().number())
-                                .map(LongAdder::sum)
-                                .toList(),
+                        parameters.refused.stream().map(LongAdder::sum).toList(),
                         adaptive.last());
     }
 
@@ -225,7 +231,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     public void update(Limit limit) {
         synchronized (this) {
             limit().requireChangeableTo(limit);
-            parameters = Parameters.of(limit);
+            parameters = parameters(limit);
             if (adaptive != null) {
                 adaptive.update(limit);
             }
@@ -282,10 +288,11 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         return refusal;
     }
 
-    /** Counts a refusal, for observers. */
+    /** Counts a refusal, for observers; none of a class that was taken away while the call waited. */
     void refused(int rank) {
-        if (adaptive != null) {
-            refused[rank].increment();
+        List<LongAdder> byRank = parameters.refused;
+        if (rank < byRank.size()) {
+            byRank.get(rank).increment();
         }
     }
 
