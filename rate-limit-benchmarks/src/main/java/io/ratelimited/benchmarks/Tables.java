@@ -1,5 +1,6 @@
 package io.ratelimited.benchmarks;
 
+import io.ratelimited.benchmarks.Plot.Style;
 import io.ratelimited.benchmarks.Results.Result;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -234,17 +236,25 @@ public final class Tables {
         growthRow(
                 "| **ours** | `SpringBenchmark.ours`, `oursTwice`, `oursThreeTimes`",
                 perMethod.stream().map(method -> results.find("Spring", method, 1)));
-        Plot plot = new Plot();
-        plot.panel("limits in turn", LIMITS)
-                .line("floor", LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)))
-                .line("ours", LIMITS.stream().map(n -> results.find("Limits", "ours", 1, "limits=" + n)));
-        plot.panel("keys", KEYS)
-                .line("floor", KEYS.stream().map(n -> keyed("floorCaffeine", n)))
-                .line("ours", KEYS.stream().map(n -> keyed("ours", n)));
-        plot.panel("limits per method", List.of("1", "2", "3"))
-                .line("floor", perMethod.stream().map(method -> results.find("Spring", "floorAround", 1)))
-                .line("ours", perMethod.stream().map(method -> results.find("Spring", method, 1)));
-        Files.writeString(file, plot.svg());
+        Plot plot = new Plot(false);
+        plot.panel("ns per call, by limits in turn", LIMITS)
+                .line("floor", Style.FLOOR, points(LIMITS, n -> results.find("Limits", "floor", 1, "limits=" + n)))
+                .line("ours", Style.OURS, points(LIMITS, n -> results.find("Limits", "ours", 1, "limits=" + n)));
+        plot.panel("ns per call, by keys", KEYS)
+                .line("floor", Style.FLOOR, points(KEYS, n -> keyed("floorCaffeine", n)))
+                .line("ours", Style.OURS, points(KEYS, n -> keyed("ours", n)));
+        plot.panel("ns per call, by limits per method", List.of("1", "2", "3"))
+                .line("floor", Style.FLOOR, points(perMethod, method -> results.find("Spring", "floorAround", 1)))
+                .line("ours", Style.OURS, points(perMethod, method -> results.find("Spring", method, 1)));
+        Files.writeString(file, plot.svg("Nanoseconds per call as the work grows"));
+    }
+
+    /** Nanoseconds by label; not a number where a label was not measured. */
+    private static List<Double> points(List<String> labels, Function<String, @Nullable Result> results) {
+        return labels.stream()
+                .map(results)
+                .map(result -> result == null ? Double.NaN : result.nanos())
+                .toList();
     }
 
     private @Nullable Result keyed(String method, String keys) {

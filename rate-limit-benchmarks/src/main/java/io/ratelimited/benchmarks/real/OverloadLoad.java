@@ -14,7 +14,9 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Sends requests at random times of a stated mean rate, whatever the answers are, and gives each up after a deadline. Takes the
- * port, and phases as {@code seconds:rate}. Prints a line for each phase. Times count from when a request was due.
+ * port, and phases as {@code seconds:rate}. Prints a line for each phase: a second, requests offered, answered in time, refused
+ * and not answered; the median and the 99th percentile of the times in milliseconds; and the answers in time of each second.
+ * Times count from when a request was due.
  */
 public final class OverloadLoad {
 
@@ -44,7 +46,7 @@ public final class OverloadLoad {
     }
 
     private String run(int seconds, double rate, Random random) {
-        Answers answers = new Answers();
+        Answers answers = new Answers(seconds);
         Phaser open = new Phaser(1);
         long begun = System.nanoTime();
         long due = begun;
@@ -53,18 +55,18 @@ public final class OverloadLoad {
             for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
                 LockSupport.parkNanos(left);
             }
-            send(due, answers, open);
+            send(due, (int) ((due - begun) / 1_000_000_000), answers, open);
             due += (long) (-Math.log(1 - random.nextDouble()) / rate * 1e9);
         }
         open.arriveAndAwaitAdvance();
-        return answers.line(seconds);
+        return answers.line();
     }
 
-    private void send(long due, Answers answers, Phaser open) {
+    private void send(long due, int second, Answers answers, Phaser open) {
         open.register();
         client.sendAsync(request, BodyHandlers.discarding()).whenComplete((response, failure) -> {
             int millis = (int) ((System.nanoTime() - due) / 1_000_000);
-            answers.add(response == null ? 0 : response.statusCode(), millis);
+            answers.add(response == null ? 0 : response.statusCode(), millis, second);
             open.arriveAndDeregister();
         });
     }
@@ -76,12 +78,19 @@ public final class OverloadLoad {
         private final LongAdder refused = new LongAdder();
         /** Answers in time by their milliseconds. */
         private final AtomicIntegerArray times = new AtomicIntegerArray(DEADLINE_MILLIS + 1);
+        /** Answers in time by the second in which they were due. */
+        private final AtomicIntegerArray seconds;
 
-        private void add(int status, int millis) {
+        private Answers(int seconds) {
+            this.seconds = new AtomicIntegerArray(seconds);
+        }
+
+        private void add(int status, int millis, int second) {
             offered.increment();
             if (status == 200 && millis <= DEADLINE_MILLIS) {
                 inTime.increment();
                 times.incrementAndGet(millis);
+                seconds.incrementAndGet(second);
             } else if (status == 503 || status == 429) {
                 refused.increment();
             }
@@ -99,17 +108,22 @@ public final class OverloadLoad {
             return 0;
         }
 
-        private String line(int seconds) {
+        private String line() {
+            double length = seconds.length();
             long none = offered.sum() - inTime.sum() - refused.sum();
-            return String.format(
+            StringBuilder line = new StringBuilder(String.format(
                     Locale.ROOT,
                     "%.0f %.0f %.0f %.0f %d %d",
-                    offered.sum() / (double) seconds,
-                    inTime.sum() / (double) seconds,
-                    refused.sum() / (double) seconds,
-                    none / (double) seconds,
+                    offered.sum() / length,
+                    inTime.sum() / length,
+                    refused.sum() / length,
+                    none / length,
                     quantile(0.5),
-                    quantile(0.99));
+                    quantile(0.99)));
+            for (int second = 0; second < seconds.length(); second++) {
+                line.append(' ').append(seconds.get(second));
+            }
+            return line.toString();
         }
     }
 }

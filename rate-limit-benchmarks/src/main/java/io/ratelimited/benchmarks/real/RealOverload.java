@@ -5,10 +5,12 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * Overload once for real: a server in one process, its load in another, for each kind of limit, with threads of the platform
- * and, where the JDK has them, virtual ones. Prints a table. Takes the seconds of a phase.
+ * and, where the JDK has them, virtual ones. Prints what {@link OverloadTable} takes. Takes the seconds of a phase and the JDBC
+ * URL of a PostgreSQL; without it, the pool is one that is as slow.
  */
 public final class RealOverload {
 
@@ -23,18 +25,20 @@ public final class RealOverload {
     /** Runs all rows one after the other. */
     public static void main(String[] args) throws IOException, InterruptedException {
         int seconds = Integer.parseInt(args[0]);
-        System.out.println(
-                "| threads | limit | in time/s | refused/s | no answer/s | p50 | p99 | in time/s afterwards |");
-        System.out.println("|---|---|---|---|---|---|---|---|");
+        List<String> url = List.of(args).subList(1, args.length);
+        System.out.println(seconds + (url.isEmpty() ? " a pool that is as slow" : " PostgreSQL"));
         for (boolean virtual : Runtime.version().feature() >= 21 ? List.of(false, true) : List.of(false)) {
             for (String limit : LIMITS) {
-                row(limit, virtual, seconds);
+                row(limit, virtual, seconds, url);
             }
         }
     }
 
-    private static void row(String limit, boolean virtual, int seconds) throws IOException, InterruptedException {
-        Process server = start(OverloadServer.class, List.of(limit, String.valueOf(virtual)));
+    private static void row(String limit, boolean virtual, int seconds, List<String> url)
+            throws IOException, InterruptedException {
+        List<String> arguments = new ArrayList<>(List.of(limit, String.valueOf(virtual)));
+        arguments.addAll(url);
+        Process server = start(OverloadServer.class, arguments);
         try (BufferedReader out = server.inputReader()) {
             String port = out.readLine();
             List<String> phases = List.of(
@@ -43,17 +47,12 @@ public final class RealOverload {
                     2 * seconds + ":" + 3 * CAPACITY,
                     seconds / 2 + ":" + CAPACITY / 2,
                     seconds / 2 + ":" + CAPACITY / 2);
-            List<String[]> lines = new ArrayList<>();
             Process load = start(OverloadLoad.class, phases);
             try (BufferedReader results = load.inputReader()) {
-                results.lines().forEach(line -> lines.add(line.split(" ", -1)));
+                System.out.println((virtual ? "virtual" : "platform") + " " + limit + " | "
+                        + results.lines().collect(Collectors.joining(" | ")));
             }
             load.waitFor();
-            String[] busy = lines.get(1);
-            String[] after = lines.get(3);
-            System.out.println("| " + (virtual ? "virtual" : "platform") + " | " + limit + " | " + busy[1] + " of "
-                    + busy[0] + " | " + busy[2] + " | " + busy[3] + " | " + busy[4] + " ms | " + busy[5] + " ms | "
-                    + after[1] + " of " + after[0] + " |");
         } finally {
             server.getOutputStream().close();
             server.waitFor();

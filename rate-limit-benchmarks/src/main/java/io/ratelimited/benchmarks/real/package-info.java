@@ -1,4 +1,4 @@
-/** Overload of a real application on Tomcat, with a pool that is as slow as a database, and its load in another process. */
+/** Overload of a real application on Tomcat, with a PostgreSQL or a pool that is as slow, and its load in another process. */
 @NullMarked
 package io.ratelimited.benchmarks.real;
 
