@@ -1,6 +1,8 @@
 /**
  * What the page knows about each algorithm. `uses` are the attributes that have a meaning for it, as the annotation
- * spells them; `level` says what its chart shows: what remains, or for those that space calls out (`tells`) the reset.
+ * spells them; `level` says what its chart shows: what remains, or what `tells` names: the reset for
+ * those that space calls out.
+ * The one that `finds` its limit has no key: it counts all calls together. `suits` are the controls it begins with.
  * The one with `charge` is not an algorithm but a call that is charged when it has ended: its annotation has `also`, and
  * its level is computed from the reset, which alone says how deep a debt is.
  */
@@ -42,7 +44,12 @@ export const ALGORITHMS = [
     says: 'Limits how many calls run at once, however many there are in a second.',
   },
   {
-    id: 'model', name: 'Tokens of a model', algorithm: 'token-bucket', charge: true, tells: 'reset', uses: ['rate', 'burst'],
+    id: 'adaptive', name: 'Adaptive', uses: ['maxConcurrent', 'minConcurrent', 'lateAfter'], finds: true, tells: 'found',
+    level: 'Calls in flight', suits: {maxConcurrent: 60, calls: 60},
+    says: 'Limits how many calls run at once, and finds the number itself. These share six connections, each for 200 ms: they serve 30 calls a second, and more calls only wait.',
+  },
+  {
+    id: 'model', name: 'Tokens of a model', algorithm: 'token-bucket', charge: true, tells: 'reset', uses: ['rate', 'burst'], suits: {rate: 100, burst: 100},
     level: 'Tokens left; below zero is debt', also: {permits: '#maxTokens', charge: '#result.usage.totalTokens'},
     says: 'Each call reserves 10 tokens and uses 1 to 30, which is known when it has ended. The rest is given back; what it used beyond is taken, into debt.',
   },

@@ -5,11 +5,12 @@
 const hosts = location.hostname === 'localhost' && location.protocol === 'http:'
   ? Array.from({length: 20}, (_, i) => `http://h${i}.localhost:${location.port || 80}`)
   : [''];
+const STATUS = {200: 'OK', 429: 'Too Many Requests', 503: 'Service Unavailable'};
 let next = 0;
 
 /**
- * Makes one call. Resolves to {outcome, waited, reserved, charged, r, q, status, headers}; the outcomes are those of the
- * meters.
+ * Makes one call. Resolves to {outcome, took, waited, reserved, charged, r, q, status, headers}; the outcomes are those of
+ * the meters, `took` the milliseconds in the application, where it says that.
  */
 export async function call(algorithm, user) {
   const host = hosts[next++ % hosts.length];
@@ -17,17 +18,19 @@ export async function call(algorithm, user) {
   const body = await response.json().catch(() => ({}));
   const limit = response.headers.get('RateLimit') ?? '';
   const policy = response.headers.get('RateLimit-Policy') ?? '';
-  if (response.status !== 200 && response.status !== 429) {
+  const refused = response.status === 429 || (response.status === 503 && algorithm.finds);
+  if (response.status !== 200 && !refused) {
     throw new Error(`/demo/${algorithm.id} answered ${response.status}`);
   }
   return {
-    outcome: response.status === 429 ? 'rejected' : body.outcome,
+    outcome: refused ? 'rejected' : body.outcome,
+    took: (body.waitedMillis ?? 0) + (body.tookMillis ?? 0),
     waited: body.waitedMillis ?? 0,
     reserved: body.reserved ?? 0,
     charged: body.usage?.totalTokens ?? 0,
     r: parameter(limit, 'r'),
     q: parameter(policy, 'q'),
-    status: `HTTP/1.1 ${response.status}${response.status === 429 ? ' Too Many Requests' : ' OK'}`,
+    status: `HTTP/1.1 ${response.status} ${STATUS[response.status]}`,
     headers: ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Content-Type']
       .filter(name => response.headers.has(name))
       .map(name => `${name}: ${response.headers.get(name)}`),

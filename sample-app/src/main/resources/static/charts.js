@@ -35,7 +35,7 @@ export class Chart {
   }
 }
 
-const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], []]};
+const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], [], []]};
 
 const OPTIONS = {
   calls: chart => options(chart, [
@@ -50,13 +50,14 @@ const OPTIONS = {
       label: 'left', stroke: colour('--admitted'), fill: colour('--admitted-soft'), width: 2, points: {show: false},
       paths: uPlot.paths.stepped({align: 1}),
     },
-    {label: 'at most', stroke: colour('--offered'), width: 1, dash: [4, 4], points: {show: false}},
+    dashed('at most'),
   ]),
   waits: chart => options(chart, [
     {
       label: 'waited', paths: () => null, stroke: colour('--delayed'),
       points: {show: true, size: 4, width: 0, fill: colour('--delayed')},
     },
+    dashed('late after'),
   ]),
 };
 
@@ -80,6 +81,10 @@ function options(chart, series) {
     ],
     series: [{}, ...series],
   };
+}
+
+function dashed(label) {
+  return {label, stroke: colour('--offered'), width: 1, dash: [4, 4], points: {show: false}};
 }
 
 function bars(label, name) {

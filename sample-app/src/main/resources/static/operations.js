@@ -30,9 +30,9 @@ export async function forget(algorithm, user) {
   if (!response.ok) throw new Error(`the budget was not reset: ${await reason(response)}`);
 }
 
-/** What a caller could still have at once, or how long until that is most. Asking changes nothing. */
+/** What a caller could still have at once, how long until that is most, or what a limit has found. Asking changes nothing. */
 export async function level(algorithm, user) {
-  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`);
+  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}${algorithm.finds ? '' : `/${user}`}`);
   if (!response.ok) throw new Error(`the budget was not read: ${await reason(response)}`);
   return (await response.json())[algorithm.tells ?? 'remaining'];
 }

@@ -13,7 +13,9 @@ let drawing = null;
 let asking = null;
 let changing = null;
 let paused = false;
-let charged = false;
+let suited = {};
+/** Calls without an answer, after which no more are made: as many as the largest burst. The browser would keep them to itself. */
+const MOST_OPEN = 300;
 // On a phone the charts are below the controls; the button stays in sight.
 const narrow = matchMedia('(max-width: 899px)');
 
@@ -31,6 +33,8 @@ function settings(algorithm) {
     burst: Number(field.burst.value),
     warmup: `${field.warmup.value}s`,
     maxConcurrent: Number(field.maxConcurrent.value),
+    minConcurrent: Number(field.minConcurrent.value),
+    lateAfter: `${field.lateAfter.value}ms`,
   };
   const used = Object.fromEntries(Object.entries(values).filter(([attribute]) => algorithm.uses.includes(attribute)));
   used.policy = policy(algorithm);
@@ -55,6 +59,8 @@ function arrange() {
     show(element, algorithms.some(algorithm => algorithm.uses.includes(element.dataset.attribute)));
   }
   show(document.getElementById('max-wait-field'), algorithms.some(algorithm => policy(algorithm) === 'WAIT'));
+  document.querySelector('#fresh + span').textContent = algorithms.every(({finds}) => finds)
+    ? 'Start at the upper bound' : 'Start with full budgets';
   document.getElementById('calls-shown').value = field.calls.value;
   if (panels.map(panel => panel.algorithm.id).join() !== algorithms.map(algorithm => algorithm.id).join()) {
     panels.splice(0).forEach(panel => panel.remove());
@@ -127,7 +133,8 @@ async function run() {
   }
   load = new Load(
     () => ({shape: field.load.value, calls: Number(field.calls.value)}),
-    user => panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
+    user => panels.every(panel => panel.pending.size < MOST_OPEN)
+      && panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
   load.start();
   drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
   askAgain();
@@ -160,19 +167,23 @@ form.addEventListener('submit', event => {
   if (!paused) (load ? halt : run)();
 });
 
-/** The controls as they suit an algorithm; calls of many permits need a larger budget than others. */
-function suit({charge = false}) {
-  field.policy.value = '';
-  if (charge !== charged) {
-    for (const input of [field.rate, field.burst]) input.value = charge ? 100 : input.defaultValue;
+/** The controls as they suit the algorithms: calls of many permits need a larger budget than others, a pool a larger load. */
+function suit() {
+  const suits = Object.assign({}, ...chosen().map(algorithm => algorithm.suits));
+  for (const name of new Set([...Object.keys(suited), ...Object.keys(suits)])) {
+    if (suits[name] !== suited[name]) field[name].value = suits[name] ?? field[name].defaultValue;
   }
-  charged = charge;
+  suited = suits;
 }
 
 form.addEventListener('input', async event => {
   const of = event.target.name;
-  if (load && !paused && ['algorithm', 'second', 'compare'].includes(of)) await halt();
-  if (of === 'algorithm') suit(byId(field.algorithm.value));
+  if (['algorithm', 'second', 'compare'].includes(of)) {
+    if (load && !paused) await halt();
+    if (of === 'algorithm') field.policy.value = '';
+    suit();
+  }
+  if (chosen().some(({finds}) => finds)) field.minConcurrent.max = field.maxConcurrent.value;
   if (!valid()) return;
   arrange();
   if (!load) {

@@ -14,10 +14,12 @@ export class Panel {
     this.root.setAttribute('aria-label', algorithm.name);
     this.find('h2').textContent = algorithm.name;
     this.find('.says').textContent = algorithm.says;
-    this.find('[data-level]').textContent = `${algorithm.level} (first caller)`;
+    this.find('[data-level]').textContent = algorithm.level + (algorithm.finds ? '; dashed: the limit found' : ' (first caller)');
+    if (algorithm.finds) this.find('[data-times]').textContent = 'Time of each answer, ms; dashed: late after';
     this.root.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => copy(button)));
     parent.append(this.root);
     this.find('.permits').hidden = !algorithm.charge;
+    this.find('.found').hidden = !algorithm.finds;
     const least = {calls: 4, level: algorithm.tells && !algorithm.charge ? .4 : 4, waits: 100};
     this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
       .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element, least[element.dataset.chart])]));
@@ -57,7 +59,7 @@ export class Panel {
   }
 
   async begin(callers, fresh) {
-    if (fresh) await Promise.all(callers.map(user => operations.forget(this.algorithm, user)));
+    if (fresh) await this.forget(callers);
     this.before = await operations.meters(this.algorithm).catch(() => null);
     this.find('.meters').hidden = true;
     this.series = new Series(this.algorithm);
@@ -66,15 +68,30 @@ export class Panel {
     this.watch(this.first, this.series);
   }
 
+  /** Full budgets; a limit that finds itself has none and begins at its upper bound again. */
+  async forget(callers) {
+    if (this.algorithm.finds) {
+      await operations.change(this.algorithm, {...this.settings, minConcurrent: this.settings.maxConcurrent});
+      await operations.change(this.algorithm, this.settings);
+    } else {
+      await Promise.all(callers.map(user => operations.forget(this.algorithm, user)));
+    }
+  }
+
   /** The answers say what is left; between them the page asks, so that a budget is seen to come back. */
   async watch(user, series) {
     while (series === this.series && !this.ended) {
       const {offered} = series.totals;
       const left = await this.level(user).catch(() => null);
       const calm = this.algorithm.tells || (offered === series.totals.offered && this.pending.size === 0);
-      if (left !== null && calm && !this.ended) series.left(left);
+      if (left !== null && calm && !this.ended) this.shows(left);
       await new Promise(resolve => setTimeout(resolve, 100));
     }
+  }
+
+  shows(level) {
+    if (this.algorithm.finds) this.series.found(level);
+    else this.series.left(level);
   }
 
   offer(user, failed) {
@@ -82,7 +99,7 @@ export class Panel {
     series.offered(user);
     const answer = call(this.algorithm, user)
       .then(given => {
-        series.answered(user, given);
+        series.answered(user, given, parseInt(this.settings.lateAfter, 10) || null);
         this.last = given;
       })
       .catch(failed)
@@ -95,7 +112,7 @@ export class Panel {
     await Promise.all(this.pending);
     this.ended = true;
     const left = await this.level(this.first).catch(() => null);
-    if (left !== null) this.series.left(left);
+    if (left !== null) this.shows(left);
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);
     const line = this.find('.meters');
@@ -138,14 +155,16 @@ export class Panel {
 
   /** Says in words what the charts show. */
   label() {
-    const {offered, admitted, delayed, rejected} = this.series.totals;
+    const {offered, admitted, delayed, rejected, limit} = this.series.totals;
     const waits = this.charts.waits.data[1];
     const level = this.charts.level.data[1].at(-1);
     this.charts.calls.element.setAttribute('aria-label',
       `Calls per 100 ms: of ${offered} offered, ${admitted} admitted, ${delayed} delayed, ${rejected} refused`);
-    this.charts.level.element.setAttribute('aria-label', `${this.algorithm.level}: ${level ?? 'not known yet'}`);
+    this.charts.level.element.setAttribute('aria-label',
+      `${this.algorithm.level}: ${level ?? 'not known yet'}${this.algorithm.finds ? `, limit found: ${limit}` : ''}`);
     this.charts.waits.element.setAttribute('aria-label',
-      `Waits of admitted calls: ${waits.length ? `at most ${waits.reduce((a, b) => Math.max(a, b))} ms` : 'none yet'}`);
+      `${this.algorithm.finds ? 'Times of answers' : 'Waits of admitted calls'}: `
+        + (waits.length ? `at most ${waits.reduce((a, b) => Math.max(a, b))} ms` : 'none yet'));
   }
 
   share() {

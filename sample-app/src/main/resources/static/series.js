@@ -5,6 +5,7 @@ const BIN = 100;
 const BINS = (WINDOW * 1000) / BIN;
 const OUTCOMES = ['offered', 'admitted', 'delayed', 'rejected', 'shadowed'];
 const PERMITS = ['reserved', 'returned', 'added', 'charged', 'debt'];
+const FOUND = {inTime: 0, late: 0, limit: '–', inFlight: '–'};
 
 /** What one run has brought: totals, the latest 100 ms bins, waits, and callers. */
 export class Series {
@@ -12,7 +13,7 @@ export class Series {
   constructor(algorithm) {
     this.algorithm = algorithm;
     this.since = performance.now();
-    this.totals = Object.fromEntries([...OUTCOMES, ...PERMITS].map(count => [count, 0]));
+    this.totals = {...Object.fromEntries([...OUTCOMES, ...PERMITS].map(count => [count, 0])), ...FOUND};
     this.bins = new Map();
     this.waits = [];
     this.callers = new Map();
@@ -26,8 +27,8 @@ export class Series {
     this.caller(user).offered++;
   }
 
-  /** A call was answered. */
-  answered(user, answer) {
+  /** A call was answered. @param lateAfter milliseconds after which that was late; null for never */
+  answered(user, answer, lateAfter) {
     this.totals[answer.outcome]++;
     const bin = this.bin();
     bin[answer.outcome]++;
@@ -37,7 +38,9 @@ export class Series {
     const {tells, charge} = this.algorithm;
     if (!tells && user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
     if ((!tells || charge) && answer.q !== null) this.size = answer.q;
-    if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
+    if (answer.outcome === 'rejected') return;
+    this.totals[answer.took > (lateAfter ?? Infinity) ? 'late' : 'inTime']++;
+    this.waits.push([this.seconds(), this.algorithm.finds ? answer.took : answer.waited, lateAfter]);
   }
 
   /** What a call reserved, and what it has cost: the rest was returned, or added. */
@@ -54,6 +57,12 @@ export class Series {
     this.totals.debt = Math.max(0, -level);
   }
 
+  /** What a limit has found, as the endpoint reports it. */
+  found({limit, inFlight}) {
+    Object.assign(this.bin(), {level: inFlight, size: limit});
+    Object.assign(this.totals, {limit, inFlight});
+  }
+
   seconds() {
     return (performance.now() - this.since) / 1000;
   }
@@ -62,7 +71,7 @@ export class Series {
     const at = Math.floor((performance.now() - this.since) / BIN);
     let bin = this.bins.get(at);
     if (!bin) {
-      bin = {offered: 0, admitted: 0, delayed: 0, rejected: 0, shadowed: 0, level: null};
+      bin = {offered: 0, admitted: 0, delayed: 0, rejected: 0, shadowed: 0, level: null, size: null};
       this.bins.set(at, bin);
       this.bins.delete(at - BINS - 20);
     }
@@ -95,17 +104,17 @@ export class Series {
     const columns = [[], [], []];
     for (const [at, bin] of [...this.bins].sort(([a], [b]) => a - b)) {
       if (bin.level !== null) {
-        [(at * BIN) / 1000, bin.level, this.size].forEach((value, i) => columns[i].push(value));
+        [(at * BIN) / 1000, bin.level, bin.size ?? this.size].forEach((value, i) => columns[i].push(value));
       }
     }
     return columns;
   }
 
-  /** [seconds, milliseconds waited]. */
+  /** [seconds, milliseconds waited or taken, milliseconds that are late]. */
   waited() {
     const from = this.seconds() - WINDOW;
     const first = this.waits.findIndex(([at]) => at >= from);
     this.waits.splice(0, first < 0 ? this.waits.length : first);
-    return [this.waits.map(([at]) => at), this.waits.map(([, waited]) => waited)];
+    return [0, 1, 2].map(column => this.waits.map(wait => wait[column]));
   }
 }

@@ -16,7 +16,7 @@ import org.springframework.web.bind.annotation.RequestMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** One endpoint an algorithm, each limited per user. The answer says what the limit decided about the call. */
+/** One endpoint an algorithm with a key, each limited per user. The answer says what the limit decided about the call. */
 @RestController
 @RequestMapping("/demo")
 class DemoController {

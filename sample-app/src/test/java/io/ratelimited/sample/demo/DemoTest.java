@@ -27,7 +27,9 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.limits.demo-leaky-bucket.rate=5/s",
             "rate-limit.limits.demo-warm-up.rate=10/s",
             "rate-limit.limits.demo-warm-up.warmup=5s",
-            "rate-limit.limits.demo-model.rate=100/h"
+            "rate-limit.limits.demo-model.rate=100/h",
+            "rate-limit.limits.demo-adaptive.min-concurrent=1",
+            "rate-limit.limits.demo-adaptive.max-concurrent=1"
         })
 class DemoTest {
 
@@ -111,6 +113,24 @@ class DemoTest {
         HttpResponse<String> never = http.get("/demo/model?user=alice&maxTokens=101");
         assertThat(never.statusCode()).isEqualTo(429);
         assertThat(never.headers().firstValue("Retry-After")).isEmpty();
+    }
+
+    /** Each call holds its place for 200 ms, so that of twenty at once some find it taken. */
+    @Test
+    void aCallThatThePoolHasNoRoomForIsAnswered503WhoeverMakesIt() {
+        List<CompletableFuture<HttpResponse<String>>> calls = IntStream.range(0, 20)
+                .mapToObj(i -> http.getAsync("/demo/adaptive?user=user" + i))
+                .toList();
+        List<HttpResponse<String>> answers =
+                calls.stream().map(CompletableFuture::join).toList();
+        assertThat(answers).extracting(HttpResponse::statusCode).containsOnly(200, 503);
+        HttpResponse<String> refusal = answers.stream()
+                .filter(answer -> answer.statusCode() == 503)
+                .findAny()
+                .orElseThrow();
+        assertThat(refusal.body()).contains("#temporary-reduced-capacity");
+        assertThat(refusal.headers().firstValue("Retry-After")).get().asString().matches("[123]");
+        assertThat(refusal.headers().firstValue("RateLimit-Policy")).isEmpty();
     }
 
     @Test

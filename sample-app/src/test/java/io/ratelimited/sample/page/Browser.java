@@ -220,12 +220,13 @@ final class Browser implements AutoCloseable {
         patience.until(ignored -> condition.holds());
     }
 
-    /** What went wrong in the page. Refused calls are not errors here: the browser logs every 429 as one. */
+    /** What went wrong in the page. Refused calls are not errors here: the browser logs every 429 and 503 as one. */
     List<String> errors() {
         return driver.manage().logs().get(LogType.BROWSER).getAll().stream()
                 .filter(entry -> entry.getLevel().intValue() >= Level.WARNING.intValue())
                 .map(entry -> entry.getMessage())
                 .filter(message -> !message.contains("status of 429"))
+                .filter(message -> !message.matches(".*/demo/adaptive.* status of 503 .*"))
                 .toList();
     }
 

@@ -65,6 +65,36 @@ class LivePageTest extends LivePage {
                 .contains("RateLimit: \"demo-" + algorithm + "\";r=");
     }
 
+    /** Three times as many calls as the pool serves. */
+    @Test
+    void theLimitThatFindsItselfComesDownAndTheNextRunBeginsAtItsUpperBoundAgain() throws IOException {
+        browser.choose("algorithm", "adaptive");
+        assertThat(browser.find("#calls").getDomProperty("value")).isEqualTo("60");
+        browser.set("calls", 100);
+        assertThat(browser.texts("#fresh + span")).containsExactly("Start at the upper bound");
+        browser.start();
+        browser.await(() -> browser.count(0, "rejected") > 0
+                && Boolean.TRUE.equals(
+                        browser.script("return document.querySelector('[data-count=limit]').textContent < 60")));
+        browser.screenshot("adaptive");
+        browser.stop();
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.count(0, "inTime") + browser.count(0, "late")).isEqualTo(browser.count(0, "admitted"));
+        assertThat(browser.count(0, "inFlight")).isZero();
+        assertThat(browser.drawn(0, "level")).isGreaterThan(20);
+        assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
+                .isEqualTo("Calls in flight: 0, limit found: " + browser.count(0, "limit"));
+        assertThat(browser.texts("[data-code=answer] code").get(0)).doesNotContain("RateLimit");
+        assertThat(http.get("/actuator/ratelimits/demo-adaptive").body())
+                .contains("\"lateAfter\":\"500ms\"", "\"found\":{\"limit\":" + browser.count(0, "limit") + ",");
+        browser.run(1);
+        assertThat(http.get("/actuator/ratelimits/demo-adaptive").body()).contains("\"to\":60,\"reason\":\"bounds\"");
+        browser.choose("algorithm", "concurrency");
+        assertThat(browser.find("#maxConcurrent").getDomProperty("value")).isEqualTo("2");
+        assertThat(browser.find("#calls").getDomProperty("value")).isEqualTo("20");
+        assertThat(browser.find(".found").isDisplayed()).isFalse();
+    }
+
     /** At one permit an hour nothing comes back while the test looks: what is left, or owed, is the burst less the charges. */
     @Test
     void aRunOfTheModelShowsWhatWasReservedAndChargedAndWhatIsOwed() throws IOException {

@@ -53,7 +53,7 @@ class PageUseTest extends LivePage {
     /** Annotation and yml are both started, and both make the limit that the page has made by its controls. */
     @Test
     void theCopiedAnnotationCompilesAndMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
-        assertCopiesMakeTheLimitsOfThePage(List.of("token-bucket", "concurrency"), directory);
+        assertCopiesMakeTheLimitsOfThePage(List.of("token-bucket", "concurrency", "adaptive"), directory);
     }
 
     @Tag("proof")
@@ -74,6 +74,8 @@ class PageUseTest extends LivePage {
             browser.choose("algorithm", algorithm);
             browser.choose("policy", List.of("WAIT", "REJECT", "SHADOW").get(i % 3));
             browser.set("maxWait", 700 + i);
+            browser.set("minConcurrent", 2);
+            browser.set("calls", 20);
             browser.start();
             fromControls.put(
                     "demo-" + algorithm, shown(limits.get("demo-" + algorithm).limit()));
@@ -83,10 +85,19 @@ class PageUseTest extends LivePage {
         }
         String source = IMPORTS + "@Service class Copied {\n" + String.join("\n", methods) + "}";
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
-        assertThat(limitsOf(classes, List.of())).isEqualTo(fromControls);
+        assertThat(limitsOf(classes, commented(source))).isEqualTo(fromControls);
         assertThat(limitsOf(List.of(), yml)).isEqualTo(fromControls);
         assertThat(fromControls.values().stream().map(Limit::algorithm).distinct())
                 .hasSize(algorithms.size());
+    }
+
+    /** What annotations do not have: the properties that a comment above them says. */
+    private static List<String> commented(String source) {
+        return Pattern.compile("(?m)^// (rate-limit\\..*(?:\\n// .*)*)")
+                .matcher(source)
+                .results()
+                .map(comment -> comment.group(1).replace("\n// ", "\n"))
+                .toList();
     }
 
     /** What the page shows of a limit: the seats of waiting callers are a setting of the application. */
@@ -174,6 +185,7 @@ class PageUseTest extends LivePage {
     private void assertAccessible(int width, String theme) throws IOException {
         browser.open(width, 800, theme);
         browser.click("#compare");
+        browser.choose("second", "adaptive");
         browser.load("greedy");
         browser.choose("policy", "WAIT");
         browser.set("maxWait", 200);
