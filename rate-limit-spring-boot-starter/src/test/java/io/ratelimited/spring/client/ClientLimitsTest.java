@@ -19,9 +19,11 @@ import io.ratelimited.spring.actuate.RateLimitsEndpointAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.overload.RecordingBackend;
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -53,6 +55,8 @@ import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfigurati
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.http.client.ReactorResourceFactory;
+import org.springframework.mock.http.client.MockClientHttpRequest;
+import org.springframework.mock.http.client.MockClientHttpResponse;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestClientResponseException;
 import org.springframework.web.reactive.function.client.WebClient;
@@ -216,6 +220,41 @@ class ClientLimitsTest {
                     assertThat(catchThrowable(() -> kind.get(context, url))).isNotNull();
                 });
         assertThat(backend.ends).containsExactly("ANSWERED", "FAILED", "OVERLOADED", "OVERLOADED", "FAILED");
+    }
+
+    @Test
+    void anAnswerThatBreaksOffHasEndedAsItsReaderFails() {
+        RecordingBackend backend = new RecordingBackend();
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.algorithm=adaptive",
+                        "rate-limit.backend=recording")
+                .withBean(RecordingBackend.class, () -> backend)
+                .run(context -> {
+                    for (IOException failure : List.of(new SocketTimeoutException(), new IOException("reset"))) {
+                        RestClient client = context.getBean(RestClient.Builder.class)
+                                .requestFactory((uri, method) -> answering(failure))
+                                .build();
+                        assertThatThrownBy(
+                                        () -> client.get().uri(url).retrieve().body(byte[].class))
+                                .hasRootCause(failure);
+                    }
+                });
+        assertThat(backend.ends).containsExactly("OVERLOADED", "FAILED");
+    }
+
+    /** A request that is answered 200 with a body that cannot be read. */
+    private static MockClientHttpRequest answering(IOException failure) {
+        MockClientHttpRequest request = new MockClientHttpRequest();
+        request.setResponse(new MockClientHttpResponse(
+                new InputStream() {
+                    @Override
+                    public int read() throws IOException {
+                        throw failure;
+                    }
+                },
+                200));
+        return request;
     }
 
     @Test

@@ -2,6 +2,8 @@ package io.ratelimited.spring.overload;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.RedisCommandTimeoutException;
+import io.netty.channel.ConnectTimeoutException;
 import io.netty.handler.timeout.ReadTimeoutException;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
@@ -14,6 +16,7 @@ import java.sql.SQLTransientConnectionException;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import kotlinx.coroutines.TimeoutCancellationException;
@@ -22,6 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.core.task.TaskRejectedException;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
 import org.springframework.web.client.HttpServerErrorException;
@@ -43,6 +47,10 @@ class CallEndTest {
                 new HttpConnectTimeoutException("slow"),
                 new SQLTransientConnectionException("the pool has no connection"),
                 ReadTimeoutException.INSTANCE,
+                new ConnectTimeoutException("no answer"),
+                new RedisCommandTimeoutException(),
+                new RejectedExecutionException("the pool has no thread"),
+                new TaskRejectedException("the pool has no thread"),
                 new AsyncRequestTimeoutException(),
                 new TimeoutCancellationException("slow"),
                 HttpServerErrorException.create(

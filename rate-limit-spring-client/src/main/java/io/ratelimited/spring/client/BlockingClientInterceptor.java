@@ -81,12 +81,20 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
 
                 @Override
                 public int read() throws IOException {
-                    return endedBy(in.read());
+                    try {
+                        return endedBy(in.read());
+                    } catch (IOException ex) {
+                        throw endedBy(ex);
+                    }
                 }
 
                 @Override
                 public int read(byte[] bytes, int offset, int length) throws IOException {
-                    return endedBy(in.read(bytes, offset, length));
+                    try {
+                        return endedBy(in.read(bytes, offset, length));
+                    } catch (IOException ex) {
+                        throw endedBy(ex);
+                    }
                 }
 
                 private int endedBy(int read) {
@@ -94,6 +102,12 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
                         call.end();
                     }
                     return read;
+                }
+
+                /** The answer has broken off, by a timeout perhaps. */
+                private IOException endedBy(IOException failure) {
+                    call.end(failure);
+                    return failure;
                 }
 
                 @Override
