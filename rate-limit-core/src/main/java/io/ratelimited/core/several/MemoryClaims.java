@@ -29,7 +29,7 @@ final class MemoryClaims {
         int refused;
         JointLocks.lock(locks, places);
         try {
-            refused = reserveAsked(claims, members, othersWaitNanos);
+            refused = reserveAsked(claims, members, places, othersWaitNanos);
         } finally {
             JointLocks.unlock(locks, places);
         }
@@ -78,15 +78,16 @@ final class MemoryClaims {
     /**
      * Reserves all claims that have been asked for, or none.
      *
+     * @param places whether some of them are places for calls in flight, which come last
      * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */
-    private static int reserveAsked(Claim[] claims, Reservation[] members, long othersWaitNanos) {
+    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
         int refused = -1;
         boolean decided = false;
         try {
-            refused = reserveAsked(claims, members, false, 0);
-            if (refused < 0) {
-                refused = reserveAsked(claims, members, true, Math.max(othersWaitNanos, longestWait(claims, members)));
+            refused = reserveRates(claims, members, places);
+            if (places && refused < 0) {
+                refused = reservePlaces(claims, members, Math.max(othersWaitNanos, longestWait(claims, members)));
             }
             decided = refused < 0;
             return refused;
@@ -97,17 +98,31 @@ final class MemoryClaims {
         }
     }
 
-    /** @param places whether to reserve the places for calls in flight, or all other claims */
-    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
+    private static int reserveRates(Claim[] claims, Reservation[] members, boolean places) {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
-            MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
-            if (AllOf.isPlace(claim) != places) {
+            if (places && AllOf.isPlace(claim)) {
+                continue;
+            }
+            members[i] = ((MemoryLimiter) claim.limiter()).reserveAsked(members[i], claim.maxWaitNanos());
+            if (members[i].isRefused()) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    private static int reservePlaces(Claim[] claims, Reservation[] members, long othersWaitNanos) {
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            if (!AllOf.isPlace(claim)) {
                 continue;
             }
             Reservation later =
                     othersWaitNanos > 0 ? AllOf.placeLater(claim, othersWaitNanos, members[i].decision()) : null;
-            members[i] = later != null ? later : limiter.reserveAsked(members[i], claim.maxWaitNanos());
+            members[i] = later != null
+                    ? later
+                    : ((MemoryLimiter) claim.limiter()).reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;
             }

@@ -148,7 +148,14 @@ final class ConcurrencyCell {
 
     /** A call that may go at all goes when it is alone, whatever limit was found. */
     private boolean fits(long used, long permits, int rank) {
-        Classes classes = limiter.classes();
+        return fits(limiter.parameters(), used, permits, rank);
+    }
+
+    private boolean fits(ConcurrencyLimiter.Parameters parameters, long used, long permits, int rank) {
+        Classes classes = parameters.classes();
+        if (classes.number() == 1 && limiter.adaptive() == null) {
+            return used + permits <= parameters.maxConcurrent();
+        }
         long places = places(rank == 0 && classes.number() > 1);
         long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, usedByRank);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
@@ -166,11 +173,17 @@ final class ConcurrencyCell {
     }
 
     private int take(long permits, int rank) {
+        ConcurrencyLimiter.Parameters parameters = limiter.parameters();
         while (true) {
             long used = inUse;
-            int refusal = refusal(permits);
-            if (refusal != FULL || !fits(used, permits, rank)) {
-                return refusal;
+            if (used == RETIRED) {
+                return GONE;
+            }
+            if (permits > parameters.maxConcurrent()) {
+                return NEVER;
+            }
+            if (!fits(parameters, used, permits, rank)) {
+                return FULL;
             }
             if (IN_USE.compareAndSet(this, used, used + permits)) {
                 return ADMITTED;

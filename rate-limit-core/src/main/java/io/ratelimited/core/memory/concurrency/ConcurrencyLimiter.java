@@ -95,10 +95,17 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
             return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
         }
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
-        if (call.isRefused() && joined) {
-            call = JointLocks.again(
-                    this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
-        }
+        return !call.isRefused() || (!joined && adaptive == null)
+                ? call
+                : refusedOnce(call, key, permits, rank, maxWaitNanos);
+    }
+
+    private Reservation refusedOnce(
+            ConcurrencyReservation first, @Nullable Object key, long permits, int rank, long maxWaitNanos) {
+        ConcurrencyReservation call = !joined
+                ? first
+                : JointLocks.again(
+                        this, key, () -> reserveOnce(key, permits, rank, maxWaitNanos), Reservation::isRefused);
         if (call.isRefused() && !call.mayWait()) {
             refused(call.rank());
         }
