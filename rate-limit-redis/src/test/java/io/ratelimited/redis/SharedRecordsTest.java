@@ -49,10 +49,20 @@ class SharedRecordsTest {
         return backends.getFirst().records();
     }
 
+    /** On a busy machine a node may have missed a reply, and then asks nobody for a moment. */
     private static void write(SharedRecords records, SharedRecords.Key key, String text, @Nullable Duration lasting) {
-        SharedRecords.Entry known = records.find(key);
-        assertThat(records.write(key, known == null ? 0 : known.version(), text, lasting, 10_000))
-                .isEqualTo(SharedRecords.Outcome.WRITTEN);
+        until(
+                () -> {
+                    SharedRecords.Entry known = records.find(key);
+                    try {
+                        return records.write(key, known == null ? 0 : known.version(), text, lasting, 10_000)
+                                == SharedRecords.Outcome.WRITTEN;
+                    } catch (RedisUnavailableException ex) {
+                        return false;
+                    }
+                },
+                "a node writes " + text,
+                PATIENCE);
     }
 
     private static void awaitText(SharedRecords records, SharedRecords.Key key, String text) {
