@@ -73,6 +73,21 @@ class AdaptiveTest {
     }
 
     @Test
+    void whereNothingEndsRefusedCallsFindTheWindowOver() {
+        AdaptiveLimit limit = new AdaptiveLimit(limit().maxConcurrent(100).build(), ticker);
+        for (int i = 0; i < 400; i++) {
+            ticker.advanceNanos(5_000_000);
+            limit.ended(ticker.nanos() - 50_000_000, 10, End.ANSWERED);
+        }
+        int before = limit.limit();
+        for (int i = 0; i < 40; i++) {
+            ticker.advanceNanos(100_000_000);
+            limit.full();
+        }
+        assertThat(limit.limit()).isLessThan(before);
+    }
+
+    @Test
     void theBaseTimeIsThatOfAnswersAlone() {
         RateLimiter limiter = limiter(limit());
         calls(limiter, 60, Duration.ofMillis(10), End.ANSWERED);

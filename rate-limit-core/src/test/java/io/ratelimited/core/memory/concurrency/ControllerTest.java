@@ -148,6 +148,18 @@ class ControllerTest {
         assertThat(controller.limit()).isLessThan(14);
     }
 
+    /** Calls are quick by a base time that is too long, and more in flight end no faster. */
+    @Test
+    void growthThatServesNoMoreLowersTheBaseTime() {
+        Controller controller = Controller.of(4, 1000).next(second(200, 100, true));
+        for (int i = 0; i < 20; i++) {
+            double inFlight = 20 * Math.pow(1.25, i);
+            controller = controller.next(
+                    new Window(1_000_000_000L, 200, 100 * MILLI, inFlight, (long) inFlight, 0, 0, true));
+        }
+        assertThat(controller.base()).isLessThan(95 * MILLI);
+    }
+
     /** One slow window in which fewer end is a pause of the process; two are a wall, from which the limit grows slowly. */
     @Test
     void aPauseIsNoWall() {
