@@ -80,7 +80,12 @@ public final class WaitingRoom {
         boolean full = now >= capacity
                 // While fewer callers wait in all, no key can have so many.
                 || (now >= capacityOfKey && keyed && waitingByKey.getOrDefault(orNoKey(key), 0) >= capacityOfKey);
-        return full ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
+        return full ? 0 : longestWait(maxWaitNanos);
+    }
+
+    /** The longest wait, in nanoseconds, of a caller to whom another one gives a seat. */
+    public static long longestWait(long maxWaitNanos) {
+        return Math.min(Limit.LONGEST, maxWaitNanos);
     }
 
     /**

@@ -35,7 +35,7 @@ import org.jspecify.annotations.Nullable;
  * ever, and does not wait for itself.
  *
  * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
- * go, if the longest wait for a place is as long; see {@link #placeLater}.
+ * go, if the longest wait for a place is as long, or the limit seeks itself; see {@link #placeLater}.
  */
 public final class AllOf {
 
@@ -184,19 +184,24 @@ public final class AllOf {
      * @param othersWaitNanos how long the call has to wait for its other limits
      * @param asked the decision about the claim when it was asked
      * @return null when the claim has to be reserved at once: it is no place, the call need not wait, or may wait for a place
-     *     for less than for the others
+     *     for less than for the others and its limit learns nothing from the time of a call
      */
     public static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
         return mayTakePlaceLater(claim, othersWaitNanos)
-                ? new LaterPlace(claim, claim.maxWaitNanos() - othersWaitNanos, asked)
+                ? new LaterPlace(claim, Math.max(0, claim.maxWaitNanos() - othersWaitNanos), asked)
                 : null;
     }
 
     static boolean mayTakePlaceLater(Claim claim, long othersWaitNanos) {
         return othersWaitNanos > 0
-                && claim.maxWaitNanos() >= othersWaitNanos
                 && isPlace(claim)
+                // A limit that seeks itself would take the sleep for the time of the call.
+                && (claim.maxWaitNanos() >= othersWaitNanos || findsItsLimit(claim))
                 && (isInMemory(claim) || claim.limiter() instanceof JointRateLimiter);
+    }
+
+    private static boolean findsItsLimit(Claim claim) {
+        return claim.limiter().limit().algorithm().findsItsLimit();
     }
 
     private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {

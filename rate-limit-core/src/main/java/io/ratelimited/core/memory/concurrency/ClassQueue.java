@@ -48,6 +48,18 @@ final class ClassQueue<C> {
         return byRank.get(rank).peekFirst();
     }
 
+    /** The call that came last of the worst class that waits, if that class is worse than this one; null for none. */
+    @Nullable
+    C lastBelow(int rank) {
+        for (int worse = byRank.size() - 1; worse > rank; worse--) {
+            C last = byRank.get(worse).peekLast();
+            if (last != null) {
+                return last;
+            }
+        }
+        return null;
+    }
+
     /** Returns whether a call of this class or of a better one waits. */
     boolean hasUpTo(int rank) {
         for (int better = 0; better <= rank && better < byRank.size(); better++) {

@@ -5,6 +5,8 @@ import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.FULL
 import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.NEVER;
 
 import io.ratelimited.core.End;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.JointLocks;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -75,7 +77,7 @@ final class ConcurrencyCell {
             if (adaptive != null) {
                 adaptive.full();
             }
-            long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
+            long maxWait = longestWait(rank, maxWaitNanos);
             if (maxWait > 0) {
                 return enqueue(permits, rank, maxWait);
             }
@@ -92,6 +94,29 @@ final class ConcurrencyCell {
         ConcurrencyReservation call = count(new ConcurrencyReservation(this, permits, rank, ADMITTED));
         startLease(call);
         return call;
+    }
+
+    /** As the waiting room says. Where it is full, the last call of the worst class that waits gives its seat to a better one. */
+    private long longestWait(int rank, long maxWaitNanos) {
+        long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
+        QueuedReservation last = maxWait > 0 || maxWaitNanos <= 0 ? null : lastBelow(rank);
+        if (last == null) {
+            return maxWait;
+        }
+        if (!JointLocks.afterwards(last::crowdOut)) {
+            last.crowdOut();
+        }
+        return WaitingRoom.longestWait(maxWaitNanos);
+    }
+
+    /** The call that gives its seat to one of the class; null where none of a worse class waits. */
+    private @Nullable QueuedReservation lastBelow(int rank) {
+        if (limiter.classes().number() == 1) {
+            return null;
+        }
+        synchronized (queue) {
+            return queue.lastBelow(rank);
+        }
     }
 
     /** Counts the permits of an admitted call among those of its class. */
@@ -127,7 +152,9 @@ final class ConcurrencyCell {
         }
         endLeases();
         boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank));
-        return fits || limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0 ? ADMITTED : FULL;
+        boolean mayWait = limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0
+                || (maxWaitNanos > 0 && lastBelow(rank) != null);
+        return fits || mayWait ? ADMITTED : FULL;
     }
 
     /** Free places. */

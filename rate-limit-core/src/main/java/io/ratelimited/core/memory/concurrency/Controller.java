@@ -8,9 +8,10 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  *
  * <p>While nothing is refused it learns the base time and keeps the limit well above what it sees. Once calls are refused, it
  * raises the limit while they take little longer than the base time. If that serves no more, the base time was learned in a
- * queue, and is lowered. Then it seeks by steps below and above the limit where more calls in flight stop to serve more. Calls that take {@link #SLOW} base times make it test whose queue that is: it
- * admits fewer. Its own queue then serves as many and takes less time. A dependency that has become slow serves fewer in the
- * same time; that time is the new base, and the limit grows.
+ * queue, and is lowered. Then it seeks by steps below and above the limit where more calls in flight stop to serve more.
+ * Calls that take {@link #SLOW} base times make it test whose queue that is: it admits fewer. Its own queue then serves as
+ * many and takes less time. A dependency that has become slow serves fewer in the same time; that time is the new base, and
+ * the limit grows.
  *
  * <p>Invariants, cited by tests:
  *

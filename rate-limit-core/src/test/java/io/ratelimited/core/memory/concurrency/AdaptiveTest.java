@@ -212,6 +212,29 @@ class AdaptiveTest {
     }
 
     @Test
+    void aCallThatSleepsForAQuotaHoldsNoPlace() {
+        RateLimiter quota =
+                limiter(Limit.of("quota", Algorithm.GCRA).rate("1/s").burst(1));
+        RateLimiter limiter = limiter(limit().maxConcurrent(1));
+        List<Claim> claims = List.of(Claim.of(quota, null, 1, 2 * SECOND), Claim.of(limiter, null, 1, 0));
+        AllOf.reserve(claims).release();
+        Reservation sleeps = AllOf.reserve(claims);
+        CompletableFuture<Boolean> slept = sleeps.awaitAsync();
+        assertThat(sleeps.waitNanos()).isEqualTo(SECOND);
+        Reservation running = limiter.reserve(null, 1, 0);
+        assertThat(running.isRefused()).isFalse();
+
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(slept).isCompletedWithValue(false);
+        assertThat(found(limiter).refused()).containsExactly(1L);
+        running.release();
+        // The quota has its permit back.
+        Reservation next = AllOf.reserve(claims);
+        assertThat(next.awaitAsync()).isCompletedWithValue(true);
+        assertThat(found(limiter).inFlight()).isEqualTo(1);
+    }
+
+    @Test
     void refusalsCountByClassAloneAndBesideOtherLimits() {
         RateLimiter limiter = limiter(limit().maxConcurrent(2).priorities(List.of("good", "bad")));
         RateLimiter rate = new InMemoryRateLimiter(

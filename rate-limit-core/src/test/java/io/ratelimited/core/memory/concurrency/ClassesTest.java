@@ -7,6 +7,8 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -25,8 +27,13 @@ class ClassesTest {
     private static final List<String> PRIORITIES = List.of("critical", "normal", "batch");
 
     private static RateLimiter limiter(Algorithm algorithm, int most, Map<String, Double> shares) {
+        return limiter(algorithm, most, 1_000, shares);
+    }
+
+    private static RateLimiter limiter(Algorithm algorithm, int most, int seats, Map<String, Double> shares) {
         Limit limit = Limit.of("classes", algorithm)
                 .maxConcurrent(most)
+                .maxWaiting(seats)
                 .priorities(PRIORITIES)
                 .shares(shares)
                 .build();
@@ -111,6 +118,47 @@ class ClassesTest {
         assertThat(fill(limiter, 2)).isEqualTo(2);
     }
 
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void whereAllSeatsAreTakenTheLastOfTheWorstClassGivesItsSeatToABetterOne(Algorithm algorithm) {
+        RateLimiter limiter = limiter(algorithm, 1, 2, Map.of());
+        Reservation running = limiter.reserve(null, 1, 0, 0);
+        CompletableFuture<Boolean> first = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
+        CompletableFuture<Boolean> second = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
+        assertThat(limiter.peek(null, 1, 1_000, 2).admitted()).isFalse();
+        assertThat(limiter.reserve(null, 1, 1_000, 2).isRefused()).isTrue();
+        assertThat(limiter.peek(null, 1, 0, 0).admitted()).isFalse();
+        assertThat(limiter.reserve(null, 1, 0, 0).isRefused()).isTrue();
+        assertThat(second).isNotCompleted();
+
+        assertThat(limiter.peek(null, 1, 1_000, 0).admitted()).isTrue();
+        CompletableFuture<Boolean> best = limiter.reserve(null, 1, 1_000, 0).awaitAsync();
+        assertThat(second).isCompletedWithValue(false);
+        assertThat(limiter.waiting()).isEqualTo(2);
+        running.release();
+        assertThat(best).isCompletedWithValue(true);
+        assertThat(first).isNotCompleted();
+    }
+
+    /** Beside other limits the seat is given when their locks are free, since the call that loses it runs code of others. */
+    @Test
+    void aSeatIsGivenToABetterCallThatHasOtherLimitsToo() {
+        RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 1, 1, Map.of());
+        RateLimiter other = new InMemoryRateLimiter(
+                Limit.of("other", Algorithm.CONCURRENCY).maxConcurrent(5).build(), new ManualTicker(), 10);
+        Reservation running = limiter.reserve(null, 1, 0, 0);
+        CompletableFuture<Boolean> worse = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
+        CompletableFuture<Boolean> again =
+                worse.thenApply(admitted -> !limiter.reserve(null, 1, 0, 2).isRefused());
+        CompletableFuture<Boolean> best = AllOf.reserve(
+                        List.of(Claim.of(other, null, 1, 0), Claim.of(limiter, null, 1, 1_000, 0)))
+                .awaitAsync();
+        assertThat(worse).isCompletedWithValue(false);
+        assertThat(again).isCompletedWithValue(false);
+        running.release();
+        assertThat(best).isCompletedWithValue(true);
+    }
+
     @Test
     void callsAreAdmittedAndServedByClassAsTheTwinSays() {
         for (int seed = 0; seed < 300; seed++) {
@@ -125,6 +173,7 @@ class ClassesTest {
         private final Random random;
         private final String name;
         private final int most;
+        private final int seats;
         private final double[] shares;
         private final RateLimiter limiter;
         private final List<Call> flying = new ArrayList<>();
@@ -135,9 +184,10 @@ class ClassesTest {
             random = new Random(seed);
             name = "seed " + seed;
             most = 3 + random.nextInt(12);
+            seats = 1 + random.nextInt(8);
             shares = new double[] {0, 0, random.nextBoolean() ? 0.25 : 0};
             Map<String, Double> stated = shares[2] == 0 ? Map.of() : Map.of("batch", shares[2]);
-            limiter = limiter(Algorithm.CONCURRENCY, most, stated);
+            limiter = limiter(Algorithm.CONCURRENCY, most, seats, stated);
         }
 
         private long used(int rank) {
@@ -198,13 +248,27 @@ class ClassesTest {
             long permits = 1L + random.nextInt(2);
             boolean behind = queue.stream().anyMatch(call -> call.rank <= rank);
             boolean goes = !behind && fits(rank, permits);
+            Call loser = goes || maxWait == 0 || queue.size() < seats ? null : loser(rank);
+            boolean waits = !goes && maxWait > 0 && (queue.size() < seats || loser != null);
             Reservation reservation = limiter.reserve(null, permits, maxWait, rank);
-            assertThat(reservation.isRefused()).as(name).isEqualTo(!goes && maxWait == 0);
+            assertThat(reservation.isRefused()).as(name).isEqualTo(!goes && !waits);
+            if (loser != null) {
+                queue.remove(loser);
+                assertThat(loser.turn).as(name).isCompletedWithValue(false);
+            }
             if (!reservation.isRefused()) {
                 Call call = new Call(reservation, reservation.awaitAsync(), permits, rank, numbers++);
                 (goes ? flying : queue).add(call);
                 serve();
             }
+        }
+
+        /** The last of the worst class that waits, if that class is worse. */
+        private @Nullable Call loser(int rank) {
+            return queue.stream()
+                    .filter(call -> call.rank > rank)
+                    .max(Comparator.comparingInt(Call::rank).thenComparingInt(Call::number))
+                    .orElse(null);
         }
 
         private void serve() {
