@@ -196,18 +196,31 @@ final class MultiLimitCall {
      */
     private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
         @Nullable Decision[] refusals = new Decision[parts.size()];
-        Set<Object> known = new HashSet<>();
+        boolean refused = false;
         for (int i = 0; i < refusals.length; i++) {
             Part part = parts.get(i);
             ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.permits, part.maxWait);
             if (denied != null && !denied.admitted()) {
                 refusals[i] = denied.decision();
-                known.add(part.asked(used.get(i)));
-                known.addAll(rate(part).askedWith(part.name()));
+                refused = true;
             }
         }
-        boolean all = !known.isEmpty() && known.containsAll(asked(used));
-        return all ? refused(refusals) : null;
+        for (int i = 0; refused && i < refusals.length; i++) {
+            refused = refusals[i] != null
+                    || isAdmittedBeside(refusals, parts.get(i).asked(used.get(i)));
+        }
+        return refused ? refused(refusals) : null;
+    }
+
+    /** Returns whether the script that refused one of the others has admitted the same request to this limit. */
+    private boolean isAdmittedBeside(@Nullable Decision[] refusals, Asked request) {
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            if (refusals[i] != null && rate(part).askedWith(part.name()).contains(request)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private List<Asked> asked(List<ScriptParameters> used) {
