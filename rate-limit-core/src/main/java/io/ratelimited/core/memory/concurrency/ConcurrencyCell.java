@@ -152,9 +152,12 @@ final class ConcurrencyCell {
         }
         endLeases();
         boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank));
-        boolean mayWait = limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0
-                || (maxWaitNanos > 0 && lastBelow(rank) != null);
-        return fits || mayWait ? ADMITTED : FULL;
+        return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
+    }
+
+    private boolean mayWait(int rank, long maxWaitNanos) {
+        return maxWaitNanos > 0
+                && (limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0 || lastBelow(rank) != null);
     }
 
     /** Free places. */

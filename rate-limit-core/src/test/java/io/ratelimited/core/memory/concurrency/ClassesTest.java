@@ -18,6 +18,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -142,6 +143,7 @@ class ClassesTest {
 
     /** Beside other limits the seat is given when their locks are free, since the call that loses it runs code of others. */
     @Test
+    @Timeout(30) // a call that woke others under the locks would wait for itself
     void aSeatIsGivenToABetterCallThatHasOtherLimitsToo() {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 1, 1, Map.of());
         RateLimiter other = new InMemoryRateLimiter(
