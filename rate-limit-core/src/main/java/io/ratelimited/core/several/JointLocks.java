@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
  * back, because another of its limits refuses it meanwhile:
  *
  * <ul>
- *   <li>J1 A call under several limits holds the locks of all its budgets from its first charge until it goes or has given all
- *       back. It has been asked before, so one that is refused there takes no lock.
+ *   <li>J1 A call under several limits holds the locks of the budgets that it charges from its first charge until it goes or
+ *       has given all back. Its last charge needs no lock where the call does not wait for it, since nothing gives it back. All
+ *       limits have been asked before, so a call that is refused there takes no lock.
  *   <li>J2 A call that goes at once under one limit takes no lock and reads none. A call that would be refused is decided
  *       again, until nobody has held the lock meanwhile.
  *   <li>J3 A call takes its locks in the order of their numbers, each once, so that no two calls wait for each other.

@@ -10,32 +10,55 @@ final class MemoryClaims {
     private MemoryClaims() {}
 
     /**
-     * As {@link AllOf#reserve(Claim[])}.
+     * As {@link AllOf#reserve(Claim[])}. The charge that comes last needs no lock where it goes at once or not at all: it is
+     * never given back because of another limit. If it is refused, another such call may hold its permits for a moment only,
+     * so all limits are asked again, and charged under all their locks.
      *
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
      */
     static Reservation reserve(Claim[] claims, long othersWaitNanos) {
         Reservation[] members = new Reservation[claims.length];
-        @Nullable Decision[] refusals = askAll(claims, members);
-        if (refusals != null) {
-            return AllOf.refused(claims, refusals);
+        boolean places = hasPlaces(claims);
+        int last = claims.length - 1;
+        int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
+        while (true) {
+            @Nullable Decision[] refusals = askAll(claims, members);
+            if (refusals != null) {
+                return AllOf.refused(claims, refusals);
+            }
+            int refused = reserveLocked(claims, members, locked, places, othersWaitNanos);
+            if (refused < 0) {
+                return new JointReservation(members);
+            }
+            if (refused < locked) {
+                return refusedMeanwhile(claims, refused, members[refused].decision());
+            }
+            locked = claims.length;
         }
-        boolean places = false;
+    }
+
+    private static boolean hasPlaces(Claim[] claims) {
+        for (Claim claim : claims) {
+            if (AllOf.isPlace(claim)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** As {@link #reserveAsked}, with the locks of the first claims. */
+    private static int reserveLocked(
+            Claim[] claims, Reservation[] members, int locked, boolean places, long othersWaitNanos) {
         long locks = 0;
-        for (int i = 0; i < claims.length; i++) {
+        for (int i = 0; i < locked; i++) {
             locks |= 1L << ((MemoryLimiter) claims[i].limiter()).lock(members[i]);
-            places |= AllOf.isPlace(claims[i]);
         }
-        int refused;
         JointLocks.lock(locks, places);
         try {
-            refused = reserveAsked(claims, members, places, othersWaitNanos);
+            return reserveAsked(claims, members, places, othersWaitNanos);
         } finally {
             JointLocks.unlock(locks, places);
         }
-        return refused < 0
-                ? new JointReservation(members)
-                : refusedMeanwhile(claims, refused, members[refused].decision());
     }
 
     /**

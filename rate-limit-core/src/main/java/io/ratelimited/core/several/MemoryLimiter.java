@@ -29,7 +29,8 @@ public interface MemoryLimiter extends RateLimiter {
     int lock(Reservation asked);
 
     /**
-     * The second step, which its caller takes with the {@link #lock} held.
+     * The second step, which its caller takes with the {@link #lock} held, or as the last charge of a call that does not wait
+     * for it.
      *
      * @param asked from the first step with the same arguments, not refused
      * @return as {@link #reserve}; refused when another caller came between

@@ -20,6 +20,7 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -306,6 +307,36 @@ class SeveralRefusalsTest {
             assertThat(pace.tryAcquire("k", 1)).isFalse();
             assertThat(quota.tryAcquire("k", 1)).isFalse();
         }
+    }
+
+    /** Another call holds the permit of the last limit just when this one charges it, and gives it back. */
+    @Test
+    void whatIsChargedForAMomentDoesNotRefuseTheLastCharge() {
+        InMemoryRateLimiter pace = new InMemoryRateLimiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
+        InMemoryRateLimiter quota = new InMemoryRateLimiter(
+                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 100);
+        AtomicInteger charges = new AtomicInteger();
+        RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(),
+                new Class<?>[] {MemoryLimiter.class},
+                (proxy, method, arguments) -> {
+                    if (!method.getName().equals("reserveAsked") || charges.getAndIncrement() > 0) {
+                        return method.invoke(quota, arguments);
+                    }
+                    Reservation moment = quota.reserve("k", 1, 0);
+                    try {
+                        return method.invoke(quota, arguments);
+                    } finally {
+                        moment.cancel();
+                    }
+                });
+        assertThat(AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(raced, "k", 1, 0)))
+                        .isRefused())
+                .isFalse();
+        assertThat(charges).hasValue(2);
+        assertThat(pace.tryAcquire("k", 1)).isFalse();
+        assertThat(quota.tryAcquire("k", 1)).isFalse();
     }
 
     /** The third caller has been refused, or waits to be asked again. */

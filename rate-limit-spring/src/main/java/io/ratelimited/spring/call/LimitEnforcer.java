@@ -132,25 +132,28 @@ public final class LimitEnforcer {
         long waitedForThread = current != null && mayWait ? takeWaitedNanos(enforced, current) : 0;
         boolean maySleep = !mayWait || threads.mayCurrentSleep();
         Reservation reservation = AllOf.reserve(LimitRequest.claims(enforced, maySleep, waitedForThread));
+        if (!reservation.mayWait()) {
+            if (reservation.isRefused() && !maySleep) {
+                warnOfEventLoop(enforced, AllOf.refusals(reservation));
+            }
+            return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
+        }
         RequestThreads seats = threads.seats();
-        if (reservation.mayWait() && !seats.tryEnter(LimitRequest.maxWaiting(enforced))) {
+        if (!seats.tryEnter(LimitRequest.maxWaiting(enforced))) {
             reservation.cancel();
             reservation = AllOf.reserve(LimitRequest.claims(enforced, false, waitedForThread));
-        } else if (reservation.mayWait()) {
-            long before = ticker.nanos();
-            try {
-                boolean admitted = reservation.await();
-                return conclude(enforced, current, reservation, admitted, ticker.nanos() - before);
-            } catch (InterruptedException ex) {
-                Thread.currentThread().interrupt();
-                throw interrupted(enforced[0].limit(), ex);
-            } finally {
-                seats.leave();
-            }
-        } else if (reservation.isRefused() && !maySleep) {
-            warnOfEventLoop(enforced, AllOf.refusals(reservation));
+            return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
         }
-        return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
+        long before = ticker.nanos();
+        try {
+            boolean admitted = reservation.await();
+            return conclude(enforced, current, reservation, admitted, ticker.nanos() - before);
+        } catch (InterruptedException ex) {
+            Thread.currentThread().interrupt();
+            throw interrupted(enforced[0].limit(), ex);
+        } finally {
+            seats.leave();
+        }
     }
 
     /**
