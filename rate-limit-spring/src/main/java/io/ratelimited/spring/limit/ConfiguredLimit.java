@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.MissingKey;
@@ -16,10 +15,7 @@ import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.overload.CallClasses;
 import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.LogText;
-import io.ratelimited.spring.text.PropertyText;
-import java.time.Duration;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -31,7 +27,6 @@ import org.jspecify.annotations.Nullable;
 public final class ConfiguredLimit implements NamedLimit {
 
     private static final LogText.Lines LOG = LogText.lines(ConfiguredLimit.class);
-    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
 
     private final ResolvedLimit atStart;
     private final RateLimiter limiter;
@@ -153,10 +148,7 @@ public final class ConfiguredLimit implements NamedLimit {
         }
     }
 
-    /**
-     * Returns whether calls may sleep in their thread: the policy is to wait, and some calls, or none that is known, have a
-     * thread.
-     */
+    /** Returns whether calls may sleep in their thread: the policy is to wait, and not all known calls are without one. */
     public boolean maySleep() {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
@@ -176,15 +168,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
     public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
-        if (expression == null && !tiers.isEmpty()) {
-            LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
-                    + " but no tier expression to choose one: the limit itself applies to every caller. Add"
-                    + " one, as in tier: \"#user.plan\". [RL-208]");
-        } else if (expression != null && tiers.isEmpty()) {
-            LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tier expression \"" + expression
-                    + "\" but no tiers: the limit itself applies to every caller. Define "
-                    + PropertyText.limit(name()) + ".tiers. [RL-208]");
-        }
+        PropertyChecks.warnOfTiersWithout(expression, tiers.keySet(), name(), usedAt);
     }
 
     /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */
@@ -231,14 +215,9 @@ public final class ConfiguredLimit implements NamedLimit {
         return settings.resolved.properties();
     }
 
-    /** The layer of the properties that are read only once, when the limit is made or first used. */
-    Layer fixed() {
-        // Null for those that have their default for as long as the application runs.
-        Map<LimitProperty, @Nullable Object> fixed = new EnumMap<>(LimitProperty.class);
-        Stream.of(LimitProperty.values())
-                .filter(property -> !property.isChangeable())
-                .forEach(property -> fixed.put(property, atStart.values().get(property)));
-        return new Layer(Layer.Strength.KEPT, place(), "Correct the configuration and restart.", fixed);
+    /** The values that the limit was made of. */
+    ResolvedLimit atStart() {
+        return atStart;
     }
 
     Settings settings() {
@@ -343,9 +322,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */
     void close() {
-        limiter.close();
-        tiers.values().forEach(RateLimiter::close);
-        ownLimiters.values().forEach(RateLimiter::close);
+        limiters().forEach(RateLimiter::close);
     }
 
     Map<String, RateLimiter> ownLimiters() {
@@ -365,10 +342,7 @@ public final class ConfiguredLimit implements NamedLimit {
         shared = seen;
     }
 
-    /**
-     * Returns whether a change that all instances share is not applied: it never was, or a new configuration has set it
-     * aside.
-     */
+    /** Returns whether a change that all instances share is not applied: it never was, or a new configuration replaced it. */
     boolean isWithoutShared() {
         return shared.problem != null || (!shared.text.isEmpty() && settings.changes.isEmpty());
     }
@@ -409,16 +383,9 @@ public final class ConfiguredLimit implements NamedLimit {
             Policy policy, long maxWaitNanos, MissingKey missingKey, boolean showsHeaders, boolean mayTry) {}
 
     private Enforcement enforcement(ResolvedLimit resolved) {
-        Policy policy = resolved.policy();
-        Duration maxWait = resolved.maxWait();
+        boolean mayTry = resolved.policy() == Policy.REJECT && !countsInFlight && limiter.source() != null;
         return new Enforcement(
-                policy,
-                policy == Policy.WAIT ? (maxWait == null ? DEFAULT_MAX_WAIT : maxWait).toNanos() : 0,
-                resolved.values().get(LimitProperty.MISSING_KEY) instanceof MissingKey stated
-                        ? stated
-                        : MissingKey.SHARED,
-                policy != Policy.SHADOW && resolved.values().get(LimitProperty.HTTP_HEADERS) != HttpHeaders.NONE,
-                policy == Policy.REJECT && !countsInFlight && limiter.source() != null);
+                resolved.policy(), resolved.maxWaitNanos(), resolved.missingKey(), resolved.showsHeaders(), mayTry);
     }
 
     /**

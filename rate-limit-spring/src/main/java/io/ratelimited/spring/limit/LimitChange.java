@@ -41,7 +41,7 @@ final class LimitChange {
         List<Layer> layers = new ArrayList<>(List.of(
                 new Layer(Layer.Strength.STATED, place(limit), CORRECT, request),
                 new Layer(Layer.Strength.KEPT, place(limit), CORRECT, changes),
-                limit.fixed()));
+                limit.atStart().fixed()));
         layers.addAll(configuration);
         ResolvedLimit resolved = ResolvedLimit.resolve(limit.name(), place(limit), layers);
         target(limit.limiter(), resolved, "");

@@ -3,14 +3,18 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Checks properties of a limit that the core does not know. */
 final class PropertyChecks {
 
+    private static final LogText.Lines LOG = LogText.lines(PropertyChecks.class);
     private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
 
     private PropertyChecks() {}
@@ -108,6 +112,19 @@ final class PropertyChecks {
                                     .map(Algorithm::name)
                                     .collect(Collectors.joining(", "))
                             + ".");
+        }
+    }
+
+    /** @param tiers their names */
+    static void warnOfTiersWithout(@Nullable String expression, Set<String> tiers, String limit, String usedAt) {
+        if (expression == null && !tiers.isEmpty()) {
+            LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tiers " + tiers
+                    + " but no tier expression to choose one: the limit itself applies to every caller. Add"
+                    + " one, as in tier: \"#user.plan\". [RL-208]");
+        } else if (expression != null && tiers.isEmpty()) {
+            LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tier expression \"" + expression
+                    + "\" but no tiers: the limit itself applies to every caller. Define "
+                    + PropertyText.limit(limit) + ".tiers. [RL-208]");
         }
     }
 }

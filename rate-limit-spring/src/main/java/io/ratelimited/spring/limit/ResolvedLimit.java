@@ -8,7 +8,9 @@ import io.ratelimited.core.Rate;
 import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.EnumMap;
@@ -22,6 +24,7 @@ import org.jspecify.annotations.Nullable;
 /** The properties of a limit as several layers set them, each with the layer that it comes from. Immutable. */
 public final class ResolvedLimit {
 
+    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
     /** Those that have a meaning with blocks only. */
     private static final Set<LimitProperty> OF_BLOCKS = Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX);
 
@@ -208,6 +211,32 @@ public final class ResolvedLimit {
     @Nullable
     Duration maxWait() {
         return get(LimitProperty.MAX_WAIT, Duration.class);
+    }
+
+    /** The longest sleep of a call; 0 unless the policy is to wait. */
+    long maxWaitNanos() {
+        Duration stated = maxWait();
+        return policy() == Policy.WAIT ? (stated == null ? DEFAULT_MAX_WAIT : stated).toNanos() : 0;
+    }
+
+    MissingKey missingKey() {
+        MissingKey stated = get(LimitProperty.MISSING_KEY, MissingKey.class);
+        return stated == null ? MissingKey.SHARED : stated;
+    }
+
+    /** Returns whether responses have the rate limit headers of the limit. */
+    boolean showsHeaders() {
+        return policy() != Policy.SHADOW && values.get(LimitProperty.HTTP_HEADERS) != HttpHeaders.NONE;
+    }
+
+    /** The layer of the properties that are read only once, when the limit is made or first used. */
+    Layer fixed() {
+        // Null for those that have their default for as long as the application runs.
+        Map<LimitProperty, @Nullable Object> fixed = new EnumMap<>(LimitProperty.class);
+        Stream.of(LimitProperty.values())
+                .filter(property -> !property.isChangeable())
+                .forEach(property -> fixed.put(property, values.get(property)));
+        return new Layer(Layer.Strength.KEPT, place, "Correct the configuration and restart.", fixed);
     }
 
     /**

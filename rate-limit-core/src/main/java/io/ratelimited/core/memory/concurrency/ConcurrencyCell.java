@@ -66,9 +66,10 @@ final class ConcurrencyCell {
 
     /** A call that is admitted, refused, or stands in the queue; null when this cell is retired. */
     @Nullable
-    ConcurrencyReservation reserve(long permits, int rank, long maxWaitNanos) {
+    ConcurrencyReservation reserve(
+            ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome = waiting > 0 && mustQueue(rank) ? refusal(permits) : take(permits, rank);
+        int outcome = waiting > 0 && mustQueue(rank) ? refusal(permits) : take(parameters, permits, rank);
         if (outcome == GONE) {
             return null;
         }
@@ -77,29 +78,27 @@ final class ConcurrencyCell {
             if (adaptive != null) {
                 adaptive.full();
             }
-            long maxWait = longestWait(rank, maxWaitNanos);
+            long maxWait = maxWaitNanos > 0 ? longestWait(rank, maxWaitNanos) : 0;
             if (maxWait > 0) {
                 return enqueue(permits, rank, maxWait);
             }
         }
-        if (outcome != ADMITTED) {
-            ConcurrencyReservation call = new ConcurrencyReservation(this, permits, rank, outcome);
+        ConcurrencyReservation call = adaptive != null && outcome == ADMITTED
+                ? new ConcurrencyReservation.Timed(
+                        this, permits, rank, limiter.ticker().nanos())
+                : new ConcurrencyReservation(this, permits, rank, outcome);
+        if (outcome == ADMITTED) {
+            startLease(count(call));
+        } else {
             limiter.removeIfIdle(key);
-            return call;
         }
-        if (adaptive != null) {
-            return count(new ConcurrencyReservation.Timed(
-                    this, permits, rank, limiter.ticker().nanos()));
-        }
-        ConcurrencyReservation call = count(new ConcurrencyReservation(this, permits, rank, ADMITTED));
-        startLease(call);
         return call;
     }
 
     /** As the waiting room says. Where it is full, the last call of the worst class that waits gives its seat to a better one. */
     private long longestWait(int rank, long maxWaitNanos) {
         long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
-        QueuedReservation last = maxWait > 0 || maxWaitNanos <= 0 ? null : lastBelow(rank);
+        QueuedReservation last = maxWait > 0 ? null : lastBelow(rank);
         if (last == null) {
             return maxWait;
         }
@@ -182,10 +181,10 @@ final class ConcurrencyCell {
     }
 
     private boolean fits(ConcurrencyLimiter.Parameters parameters, long used, long permits, int rank) {
-        Classes classes = parameters.classes();
-        if (classes.number() == 1 && limiter.adaptive() == null) {
+        if (parameters.plain()) {
             return used + permits <= parameters.maxConcurrent();
         }
+        Classes classes = parameters.classes();
         long places = places(rank == 0 && classes.number() > 1);
         long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, usedByRank);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
@@ -202,8 +201,7 @@ final class ConcurrencyCell {
         return permits > maxConcurrent() ? NEVER : FULL;
     }
 
-    private int take(long permits, int rank) {
-        ConcurrencyLimiter.Parameters parameters = limiter.parameters();
+    private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank) {
         while (true) {
             long used = inUse;
             if (used == RETIRED) {
@@ -275,7 +273,7 @@ final class ConcurrencyCell {
                     || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
                 continue;
             }
-            int outcome = take(head.permits(), rank);
+            int outcome = take(limiter.parameters(), head.permits(), rank);
             if (outcome == ADMITTED || outcome == NEVER) {
                 if (outcome == ADMITTED) {
                     head.started(

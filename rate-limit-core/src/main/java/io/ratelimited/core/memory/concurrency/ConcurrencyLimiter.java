@@ -46,8 +46,10 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
      * @param maxConcurrent permits in use at once
      * @param lease nanoseconds after which a call no longer counts; {@link Long#MAX_VALUE} for never
      * @param refused calls by rank, where the limit seeks itself; else empty
+     * @param plain whether calls are equal and the limit is stated, as most are: a call goes while {@code maxConcurrent} allows it
      */
-    record Parameters(Limit limit, long maxConcurrent, long lease, Classes classes, List<LongAdder> refused) {}
+    record Parameters(
+            Limit limit, long maxConcurrent, long lease, Classes classes, List<LongAdder> refused, boolean plain) {}
 
     /** A limiter without calls in flight. */
     public ConcurrencyLimiter(Limit limit, Ticker ticker) {
@@ -70,7 +72,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
                         ? names.stream()
                                 .map(name -> refused.computeIfAbsent(name, unseen -> new LongAdder()))
                                 .toList()
-                        : List.of());
+                        : List.of(),
+                names.size() == 1 && !limit.algorithm().findsItsLimit());
     }
 
     @Override
@@ -113,13 +116,14 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, int stated, long maxWaitNanos) {
-        int rank = classes().rank(stated);
         while (true) {
+            Parameters current = parameters;
+            int rank = current.plain ? 0 : current.classes.rank(stated);
             ConcurrencyCell cell = key == null ? single : cells.get(key);
             if (cell == null) {
                 cell = cells.computeIfAbsent(key, unseen -> new ConcurrencyCell(this, unseen));
             }
-            ConcurrencyReservation call = cell.reserve(permits, rank, maxWaitNanos);
+            ConcurrencyReservation call = cell.reserve(current, permits, rank, maxWaitNanos);
             if (call != null) {
                 return call;
             }
