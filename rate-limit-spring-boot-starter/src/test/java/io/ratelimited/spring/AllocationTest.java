@@ -27,7 +27,9 @@ public final class AllocationTest {
     private static final int PLAIN = 0;
     private static final int KEYED = 0;
     private static final int BEAN = 0;
-    private static final int CHARGED = 200;
+    /** The compiler inlines differently from run to run: 160 to 216. */
+    private static final int CHARGED = 232;
+
     private static final int TWO = 96;
     private static final int THREE = 160;
     /** The compiler may be late on a busy machine. */

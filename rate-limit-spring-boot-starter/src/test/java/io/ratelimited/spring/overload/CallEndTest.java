@@ -2,12 +2,17 @@ package io.ratelimited.spring.overload;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.github.resilience4j.bulkhead.Bulkhead;
+import io.github.resilience4j.bulkhead.BulkheadFullException;
 import io.lettuce.core.RedisCommandTimeoutException;
 import io.netty.channel.ConnectTimeoutException;
 import io.netty.handler.timeout.ReadTimeoutException;
+import io.r2dbc.spi.R2dbcTimeoutException;
+import io.r2dbc.spi.R2dbcTransientResourceException;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
 import io.ratelimited.core.RateLimitExceededException;
+import jakarta.persistence.QueryTimeoutException;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.net.http.HttpConnectTimeoutException;
@@ -51,6 +56,10 @@ class CallEndTest {
                 new RedisCommandTimeoutException(),
                 new RejectedExecutionException("the pool has no thread"),
                 new TaskRejectedException("the pool has no thread"),
+                BulkheadFullException.createBulkheadFullException(Bulkhead.ofDefaults("reports")),
+                new R2dbcTimeoutException("slow"),
+                new R2dbcTransientResourceException("the pool has no connection"),
+                new QueryTimeoutException("slow"),
                 new AsyncRequestTimeoutException(),
                 new TimeoutCancellationException("slow"),
                 HttpServerErrorException.create(
@@ -65,6 +74,17 @@ class CallEndTest {
     @MethodSource
     void signsOfOverload(Throwable error) {
         assertThat(CallEnd.of(error, false)).isEqualTo(End.OVERLOADED);
+    }
+
+    static Stream<String> everyKnownNameIsThatOfAnException() {
+        return CallEnd.OVERLOADED.stream().sorted();
+    }
+
+    /** A name that is written wrongly would be found by nobody: such a call would count as a failure of its own. */
+    @ParameterizedTest
+    @MethodSource
+    void everyKnownNameIsThatOfAnException(String name) throws ClassNotFoundException {
+        assertThat(Class.forName(name, false, getClass().getClassLoader())).isAssignableTo(Throwable.class);
     }
 
     static Stream<Throwable> failuresOfTheCallAlone() {

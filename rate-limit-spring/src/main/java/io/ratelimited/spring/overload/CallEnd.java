@@ -12,7 +12,7 @@ public final class CallEnd {
     private static final int DEEPEST = 32;
 
     /** Timeouts, and refusals by others that have too much to do, of libraries that need not be there. */
-    private static final Set<String> OVERLOADED = Set.of(
+    static final Set<String> OVERLOADED = Set.of(
             "java.net.http.HttpTimeoutException",
             "java.sql.SQLTimeoutException",
             "java.sql.SQLTransientConnectionException",
