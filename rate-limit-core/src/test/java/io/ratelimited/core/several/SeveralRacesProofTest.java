@@ -2,12 +2,12 @@ package io.ratelimited.core.several;
 
 import org.junit.jupiter.api.Tag;
 
-/** Twenty times as many races. */
+/** Ten times as many races. */
 @Tag("proof")
 final class SeveralRacesProofTest extends SeveralRacesTest {
 
     @Override
     int races() {
-        return 60_000;
+        return 30_000;
     }
 }

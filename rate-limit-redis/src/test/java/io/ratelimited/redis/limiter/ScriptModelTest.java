@@ -157,7 +157,7 @@ class ScriptModelTest {
     @Test
     @Tag("proof")
     void manyLongLogsDecideAsInMemory() {
-        for (long seed = 100; seed < 112; seed++) {
+        for (long seed = 100; seed < 106; seed++) {
             longLog(seed, 25);
         }
     }
