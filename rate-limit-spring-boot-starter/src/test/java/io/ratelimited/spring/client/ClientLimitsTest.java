@@ -252,6 +252,11 @@ class ClientLimitsTest {
                     public int read() throws IOException {
                         throw failure;
                     }
+
+                    @Override
+                    public int read(byte[] bytes, int from, int length) throws IOException {
+                        throw failure;
+                    }
                 },
                 200));
         return request;
