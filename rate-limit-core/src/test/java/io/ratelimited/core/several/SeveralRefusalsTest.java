@@ -339,6 +339,31 @@ class SeveralRefusalsTest {
         assertThat(quota.tryAcquire("k", 1)).isFalse();
     }
 
+    /** A last charge that may wait would wait longer for a permit that another call holds for a moment. */
+    @Test
+    void theLastChargeIsMadeAloneWhereTheCallMayWaitForIt() throws Exception {
+        InMemoryRateLimiter pace = new InMemoryRateLimiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
+        InMemoryRateLimiter quota = new InMemoryRateLimiter(
+                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("2/s").build(), ticker, 100);
+        quota.tryAcquire("k", 2);
+        List<FutureTask<Boolean>> others = new ArrayList<>();
+        RateLimiter watched = (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(),
+                new Class<?>[] {MemoryLimiter.class},
+                (proxy, method, arguments) -> {
+                    if (method.getName().equals("reserveAsked")) {
+                        others.add(startUntilItWaits(
+                                () -> !quota.reserve("k", 1, 10 * SECOND).isRefused()));
+                        assertThat(others.get(0).isDone()).isFalse();
+                    }
+                    return method.invoke(quota, arguments);
+                });
+        Reservation waits = AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(watched, "k", 1, SECOND)));
+        assertThat(waits.waitNanos()).isEqualTo(SECOND / 2);
+        assertThat(Threads.get(others.get(0))).isTrue();
+    }
+
     /** The third caller has been refused, or waits to be asked again. */
     private static FutureTask<Boolean> startUntilItWaits(Callable<Boolean> call) {
         AtomicReference<Thread> caller = new AtomicReference<>();

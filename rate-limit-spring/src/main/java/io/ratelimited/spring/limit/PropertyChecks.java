@@ -115,7 +115,7 @@ final class PropertyChecks {
         }
     }
 
-    /** @param tiers their names */
+    /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
     static void warnOfTiersWithout(@Nullable String expression, Set<String> tiers, String limit, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tiers " + tiers
