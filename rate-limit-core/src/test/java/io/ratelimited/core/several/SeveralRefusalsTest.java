@@ -339,6 +339,29 @@ class SeveralRefusalsTest {
         assertThat(quota.tryAcquire("k", 1)).isFalse();
     }
 
+    /** A place is taken last wherever its claim stands, so the claim that stands last is charged before. */
+    @Test
+    void whatIsChargedForAMomentBeforeAPlaceRefusesNobody() throws Exception {
+        InMemoryRateLimiter place = new InMemoryRateLimiter(
+                Limit.of("place", Algorithm.CONCURRENCY).maxConcurrent(1).build(), ticker, 100);
+        InMemoryRateLimiter pace = new InMemoryRateLimiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
+        List<FutureTask<Boolean>> others = new ArrayList<>();
+        RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(),
+                new Class<?>[] {MemoryLimiter.class},
+                (proxy, method, arguments) -> {
+                    if (method.getName().equals("reserveAsked")) {
+                        assertThat(place.reserve("k", 1, 0).isRefused()).isFalse();
+                        others.add(startUntilItWaits(() -> pace.tryAcquire("k", 1)));
+                    }
+                    return method.invoke(place, arguments);
+                });
+        Reservation late = AllOf.reserve(List.of(Claim.of(raced, "k", 1, 0), Claim.of(pace, "k", 1, 0)));
+        assertThat(late.isRefused()).isTrue();
+        assertThat(Threads.get(others.get(0))).isTrue();
+    }
+
     /** A last charge that may wait would wait longer for a permit that another call holds for a moment. */
     @Test
     void theLastChargeIsMadeAloneWhereTheCallMayWaitForIt() throws Exception {

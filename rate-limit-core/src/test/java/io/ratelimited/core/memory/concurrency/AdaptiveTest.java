@@ -130,6 +130,25 @@ class AdaptiveTest {
     }
 
     @Test
+    void withoutClassesAsManyCallsGoAsTheLimitThatWasFoundAllows() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        calls(limiter, 120, Duration.ofMillis(5), End.OVERLOADED);
+        int limit = found(limiter).limit();
+        assertThat(limit).isBetween(2, 99);
+        for (int i = 0; i < limit; i++) {
+            assertThat(limiter.peek(null, 1, 0).admitted())
+                    .as("call %d of %d", i, limit)
+                    .isTrue();
+            assertThat(limiter.reserve(null, 1, 0).isRefused())
+                    .as("call %d of %d", i, limit)
+                    .isFalse();
+        }
+        assertThat(limiter.peek(null, 1, 0).admitted()).isFalse();
+        assertThat(limiter.reserve(null, 1, 0).isRefused()).isTrue();
+        assertThat(found(limiter).inFlight()).isEqualTo(limit);
+    }
+
+    @Test
     void theEndOfACallIsSeenFromItsError() {
         assertThat(End.of(null)).isEqualTo(End.ANSWERED);
         assertThat(End.of(new IllegalStateException())).isEqualTo(End.FAILED);
