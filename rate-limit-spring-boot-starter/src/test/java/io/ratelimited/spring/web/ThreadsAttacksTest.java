@@ -1,14 +1,17 @@
 package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
@@ -126,6 +129,26 @@ class ThreadsAttacksTest {
                 .withBean(Sleeping.class)
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output).doesNotContain("Calls that wait can take");
+    }
+
+    @Test
+    void aCallThatNoThreadMaySleepForIsRefusedAndGivesItsPermitsBack() {
+        servlet.withPropertyValues("server.tomcat.threads.max=2", "rate-limit.limits.slow.max-wait=10m")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.execute("slow", null, () -> "first")).isEqualTo("first");
+                    RequestThreads threads = context.getBean(RequestThreads.class);
+                    assertThat(threads.tryEnter(0)).isTrue();
+                    for (int i = 0; i < 3; i++) {
+                        assertThatThrownBy(() -> limits.execute("slow", null, () -> "second"))
+                                .isInstanceOf(RateLimitExceededException.class);
+                    }
+                    assertThat(limits.get("slow")
+                                    .limiter()
+                                    .peek(null, 1, Long.MAX_VALUE)
+                                    .waitTime())
+                            .isLessThanOrEqualTo(Duration.ofMinutes(1));
+                });
     }
 
     @ParameterizedTest
