@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import io.ratelimited.core.calendar.CalendarPeriod;
 import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.time.Duration;
 import java.time.format.DateTimeParseException;
 import java.util.Locale;
@@ -24,6 +25,12 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern DECIMAL = Pattern.compile("\\s*(\\d{1,15}[.]\\d{1,15})\\s*/\\s*(\\S.*?)\\s*");
+    /** Rates as other libraries and people write them: {@code 5/minute}, {@code 10/sec}, {@code 5 per minute}. */
+    private static final Pattern WORDS = Pattern.compile(
+            "\\s*(\\d+)\\s*(?:/|\\bper\\b|\\ban?\\b|\\beach\\b)\\s*(\\d*)\\s*"
+                    + "(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|millis|milliseconds?|weeks?|months?|years?|[smhd])\\s*",
+            Pattern.CASE_INSENSITIVE);
+
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
 
     /** Every call goes: a rate for callers that are exempt. Written {@code unlimited}. */
@@ -114,8 +121,20 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         return new InvalidLimitException(
                 "rate",
                 "must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or"
-                        + " \"unlimited\": \"" + text + "\"" + wholeNumber(text),
+                        + " \"unlimited\": \"" + text + "\"" + remedy(text),
                 cause);
+    }
+
+    private static String remedy(String text) {
+        Matcher words = WORDS.matcher(text);
+        if (!words.matches()) {
+            return wholeNumber(text);
+        }
+        String unit = words.group(3).toLowerCase(Locale.ROOT);
+        String written = unit.startsWith("mil")
+                ? "ms"
+                : unit.matches("(week|month|year)s?") ? unit.replaceFirst("s$", "") : unit.substring(0, 1);
+        return "; write " + words.group(1) + "/" + words.group(2) + written;
     }
 
     /** Returns the remedy for a rate whose number is not whole: {@code "; write 30/m"} for 0.5/s. Empty for other texts. */
@@ -163,6 +182,15 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         }
         String text = describe(duration.toNanos());
         return Character.isLetter(text.charAt(0)) ? "1" + text : text;
+    }
+
+    /** A measured time as people read it: from one second on rounded up to the millisecond, as in {@code 19.72s}. */
+    static String rounded(Duration duration) {
+        if (duration.compareTo(Duration.ofSeconds(1)) < 0) {
+            return text(duration);
+        }
+        BigDecimal seconds = BigDecimal.valueOf(duration.getSeconds()).add(BigDecimal.valueOf(duration.getNano(), 9));
+        return seconds.setScale(3, RoundingMode.CEILING).stripTrailingZeros().toPlainString() + "s";
     }
 
     private static String describe(long nanos) {

@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.io.Serial;
+import java.time.Duration;
 import java.util.List;
 
 /**
@@ -59,6 +60,7 @@ public final class RateLimitExceededException extends RuntimeException {
         if (decision.never()) {
             return start + ": the call asks for more permits than the limit can ever give";
         }
-        return decision.retryAfter() == null ? start : start + ": retry after " + decision.retryAfter();
+        Duration retryAfter = decision.retryAfter();
+        return retryAfter == null ? start : start + ": retry after " + Rate.rounded(retryAfter);
     }
 }

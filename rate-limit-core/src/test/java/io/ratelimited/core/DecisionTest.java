@@ -41,7 +41,7 @@ class DecisionTest {
         assertThat(limiter.tryAcquire(KEY, 2)).isTrue();
         RateLimitExceededException refusal =
                 catchThrowableOfType(RateLimitExceededException.class, () -> limiter.acquire(KEY, 1, 0));
-        assertThat(refusal).hasMessage("Rate limit 'login' exceeded: retry after PT1S");
+        assertThat(refusal).hasMessage("Rate limit 'login' exceeded: retry after 1s");
         assertThat(refusal.limit()).isEqualTo("login");
         assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(1));
         assertThat(refusal.decision().toString()).doesNotContain(KEY);

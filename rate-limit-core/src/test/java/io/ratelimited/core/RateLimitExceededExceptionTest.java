@@ -26,7 +26,7 @@ class RateLimitExceededExceptionTest {
             RateLimitExceededException read = (RateLimitExceededException) in.readObject();
             assertThat(read.limit()).isEqualTo("jobs");
             assertThat(read.decision()).isEqualTo(refused);
-            assertThat(read).hasMessage("Rate limit 'jobs' exceeded: retry after PT1M");
+            assertThat(read).hasMessage("Rate limit 'jobs' exceeded: retry after 60s");
         }
     }
 }

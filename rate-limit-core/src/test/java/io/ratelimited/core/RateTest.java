@@ -58,6 +58,26 @@ class RateTest {
 
     @ParameterizedTest
     @CsvSource({
+        "5/minute, 5/m",
+        "10/sec, 10/s",
+        "5/day, 5/d",
+        "5 per minute, 5/m",
+        "100 per 30 seconds, 100/30s",
+        "20/500 millis, 20/500ms",
+        "3 an hour, 3/h",
+        "7/Hours, 7/h",
+        "1000 per month, 1000/month",
+        "2/weeks, 2/week"
+    })
+    void aRateInWordsIsRejectedWithTheTextToWrite(String text, String written) {
+        assertThatThrownBy(() -> Rate.parse(text))
+                .isInstanceOf(InvalidLimitException.class)
+                .hasMessageEndingWith("\"" + text + "\"; write " + written);
+        assertThat(Rate.parse(written)).isNotNull();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
         "1000000/month, 1000000, MONTH, P31D",
         "' 5 / week ', 5, WEEK, P7D",
         "0/year, 0, YEAR, P366D",

@@ -64,10 +64,10 @@ public @interface RateLimited {
 
     /**
      * Permits that may go at once, from 1 to 10<sup>15</sup>; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for
-     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default (-1): the number in {@link #rate}, so that {@code
+     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default ({@link Long#MIN_VALUE}): the number in {@link #rate}, so that {@code
      * 5/m} lets 5 go at once; for SMOOTH_BURSTY one second of the rate.
      */
-    long burst() default -1;
+    long burst() default Long.MIN_VALUE;
 
     /**
      * Duration of the warm-up, such as {@code 10s} or {@code PT10S}, from 0 to 365 days. Required here or in {@code
@@ -84,9 +84,9 @@ public @interface RateLimited {
 
     /**
      * Calls in flight at once; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}. For
-     * {@link Algorithm#ADAPTIVE} the upper bound of the limit that it finds, else 1000. Default (-1): not set here.
+     * {@link Algorithm#ADAPTIVE} the upper bound of the limit that it finds, else 1000. Default ({@link Integer#MIN_VALUE}): not set here.
      */
-    int maxConcurrent() default -1;
+    int maxConcurrent() default Integer.MIN_VALUE;
 
     /**
      * SpEL expression for the key of the budget that a call uses. Default: one budget for all calls. Parameters are
@@ -168,9 +168,9 @@ public @interface RateLimited {
     String block() default "";
 
     /**
-     * By how much each block of a key is longer than the one before, from 1 to 1000. Only with {@link #block}. Default (-1): 2.
+     * By how much each block of a key is longer than the one before, from 1 to 1000. Only with {@link #block}. Default ({@link Double#NaN}): 2.
      */
-    double blockFactor() default -1;
+    double blockFactor() default Double.NaN;
 
     /**
      * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not offended for this time after

@@ -7,6 +7,7 @@ import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
@@ -63,6 +64,23 @@ final class LimitMeters {
         if (limit.limit().algorithm().findsItsLimit()) {
             FoundLimitMeters.register(registry, limit).forEach(registered::add);
             countClasses();
+        }
+        if (limit.limit().algorithm().countsCallsInFlight()) {
+            registered(Gauge.builder(
+                            "rate.limit.max.concurrent",
+                            limit,
+                            named -> named.limit().maxConcurrent())
+                    .description("Calls in flight that the limit admits at most, as configured or changed")
+                    .tag("limit", this.limit)
+                    .register(registry));
+        } else {
+            registered(Gauge.builder("rate.limit.rate", limit, LimitMeters::permitsPerSecond)
+                    .description("Permits per second of the limit, as configured or changed; not a number if unlimited")
+                    .tag("limit", this.limit)
+                    .register(registry));
+        }
+        if (limit.properties().charge() != null) {
+            failures();
         }
         Decision.Source expected = limit.limiter().source();
         if (expected == null) {
@@ -145,13 +163,25 @@ final class LimitMeters {
     /** Counts a call that stays charged with its reservation, because its charge failed. */
     void countFailure(long reserved) {
         countPermits(reserved, reserved);
-        permits.computeIfAbsent(
-                        "failures",
-                        kind -> registered(Counter.builder("rate.limit.charge.failures")
-                                .description("Calls whose cost could not be found out when they had ended")
-                                .tag("limit", limit)
-                                .register(registry)))
-                .increment();
+        failures().increment();
+    }
+
+    /** Registered with each limit that has a charge, so that an alert sees the first failure as an increase. */
+    private Counter failures() {
+        return permits.computeIfAbsent(
+                "failures",
+                kind -> registered(Counter.builder("rate.limit.charge.failures")
+                        .description("Calls whose cost could not be found out when they had ended")
+                        .tag("limit", limit)
+                        .register(registry)));
+    }
+
+    /** A graph of decisions gets its ceiling by it. */
+    private static double permitsPerSecond(NamedLimit limit) {
+        Rate rate = limit.limit().rate();
+        return rate.isUnlimited()
+                ? Double.NaN
+                : rate.permits() * 1e9 / rate.period().toNanos();
     }
 
     private Counter permits(String kind) {

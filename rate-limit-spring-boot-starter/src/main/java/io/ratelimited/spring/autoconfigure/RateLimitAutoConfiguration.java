@@ -198,6 +198,12 @@ public final class RateLimitAutoConfiguration {
         return new UncountedRoutes(properties.routes(), requests::isEmpty);
     }
 
+    @Bean("io.ratelimited.misspelledPrefix")
+    @Lazy(false)
+    static MisspelledPrefix misspelledPrefix(Environment environment) {
+        return new MisspelledPrefix(environment);
+    }
+
     @Bean("io.ratelimited.rateLimitReplacedLists")
     static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
         return ReplacedLists::new;

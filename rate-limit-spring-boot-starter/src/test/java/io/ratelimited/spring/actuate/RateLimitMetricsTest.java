@@ -167,6 +167,44 @@ class RateLimitMetricsTest {
     }
 
     @Test
+    void theConfiguredRateIsAGaugeThatFollowsChanges() {
+        runner.withPropertyValues(
+                        "rate-limit.limits.places.algorithm=concurrency",
+                        "rate-limit.limits.places.max-concurrent=7",
+                        "rate-limit.limits.free.rate=unlimited",
+                        "rate-limit.limits.paid.rate=120/m")
+                .run(context -> {
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    assertThat(registry.get("rate.limit.rate")
+                                    .tag("limit", "paid")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(2);
+                    assertThat(registry.get("rate.limit.rate")
+                                    .tag("limit", "free")
+                                    .gauge()
+                                    .value())
+                            .isNaN();
+                    assertThat(registry.get("rate.limit.max.concurrent")
+                                    .tag("limit", "places")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(7);
+
+                    context.getBean(RateLimits.class)
+                            .update(
+                                    "paid",
+                                    limit -> limit.toBuilder().rate("30/s").build());
+
+                    assertThat(registry.get("rate.limit.rate")
+                                    .tag("limit", "paid")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(30);
+                });
+    }
+
+    @Test
     void noMeterHasAKeyAsATag() {
         runner.run(context -> {
             RateLimits limits = context.getBean(RateLimits.class);
@@ -178,7 +216,7 @@ class RateLimitMetricsTest {
             List<Meter> meters = context.getBean(MeterRegistry.class).getMeters().stream()
                     .filter(meter -> meter.getId().getName().startsWith("rate.limit"))
                     .toList();
-            assertThat(meters).hasSize(5);
+            assertThat(meters).hasSize(6);
             assertThat(meters)
                     .allSatisfy(meter -> assertThat(meter.getId().getTags())
                             .extracting(Tag::getKey)
@@ -287,8 +325,11 @@ class RateLimitMetricsTest {
                     assertThat(permits(registry, "reserved")).isEqualTo(33);
                     assertThat(permits(registry, "returned")).isEqualTo(8);
                     assertThat(permits(registry, "added")).isEqualTo(15);
-                    assertThat(registry.find("rate.limit.charge.failures").counters())
-                            .isEmpty();
+                    assertThat(registry.get("rate.limit.charge.failures")
+                                    .tag("limit", "tokens")
+                                    .counter()
+                                    .count())
+                            .isZero();
 
                     shop.answer(-1);
                     shop.answer(-1);

@@ -37,7 +37,40 @@ class LimitLogTest {
                             .asString()
                             .contains("INFO")
                             .endsWith("Rate limit search: token-bucket, rate 100/s, burst 200, policy wait up to 5s,"
-                                    + " key clientIp, tiers [gold] (rate-limit.limits.search)");
+                                    + " key clientIp, tiers [gold], tier #plan (rate-limit.limits.search)");
+                });
+    }
+
+    @Test
+    void theLineOfALimitShowsEachValueThatIsSet(CapturedOutput output) {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        "rate-limit.limits.reports.algorithm=adaptive",
+                        "rate-limit.limits.reports.late-after=PT0.5S",
+                        "rate-limit.limits.reports.priorities=critical,batch",
+                        "rate-limit.limits.reports.shares.batch=5%",
+                        "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.login.key=#user",
+                        "rate-limit.limits.login.charge=#error != null ? 1 : 0",
+                        "rate-limit.limits.login.block=PT10S",
+                        "rate-limit.limits.login.block-factor=3",
+                        "rate-limit.limits.login.missing-key=deny",
+                        "rate-limit.limits.login.max-waiting=7",
+                        "rate-limit.limits.login.http-headers=none")
+                .run(context -> {
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output)
+                            .contains(", late-after 500ms")
+                            .contains(", priorities critical,batch")
+                            .contains(", shares batch=5%")
+                            .contains(", charge #error != null ? 1 : 0")
+                            .contains("block 10s")
+                            .contains(", block-factor 3")
+                            .contains(", missing-key deny")
+                            .contains(", max-waiting 7")
+                            .contains(", http-headers none");
                 });
     }
 }

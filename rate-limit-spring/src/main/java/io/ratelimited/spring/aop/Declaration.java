@@ -32,6 +32,9 @@ import org.springframework.util.StringValueResolver;
 public record Declaration(
         MergedAnnotation<RateLimited> annotation, Method method, Class<?> owner, boolean ofClass, int position) {
 
+    /** Defaults of attributes that are numbers. None is in the range of a property, so that no typing error looks unset. */
+    private static final Set<Number> UNSET = Set.of(Long.MIN_VALUE, Integer.MIN_VALUE, Double.NaN);
+
     /** Names that several methods of a class have. */
     private static final ClassValue<Set<String>> OVERLOADED = new ClassValue<>() {
         @Override
@@ -121,7 +124,7 @@ public record Declaration(
             return constant == Algorithm.DEFAULT || constant == Policy.DEFAULT ? null : constant;
         }
         if (attribute instanceof Number number) {
-            return number.longValue() == -1 ? null : number;
+            return UNSET.contains(number) ? null : number;
         }
         String text = text(property.label(), (String) attribute, placeholders);
         return text == null || property.type() != Duration.class

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -9,7 +10,10 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RequestDecisions;
+import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.PropertyText;
+import java.time.Duration;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -30,6 +34,9 @@ import org.springframework.util.ClassUtils;
 final class DecisionReports {
 
     private static final LogText.Lines LOG = LogText.lines(DecisionReports.class);
+    /** One line per decision. Its name has no class, so that a configuration that names it lasts. */
+    private static final LogText.Lines DECISIONS = LogText.lines("io.ratelimited.decisions");
+
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     /** A runtime image may leave the module jdk.jfr out. */
@@ -45,9 +52,9 @@ final class DecisionReports {
         this.ticker = ticker;
     }
 
-    /** Returns whether there are no observers, so that no decision has to be described to them. */
+    /** Returns whether there is neither an observer nor a log, so that no decision has to be described to them. */
     boolean isUnobserved() {
-        return observers.isEmpty();
+        return observers.isEmpty() && !DECISIONS.isDebugEnabled();
     }
 
     /**
@@ -60,9 +67,38 @@ final class DecisionReports {
         if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
             DecisionEvent.record(limit, outcome, waitedNanos);
         }
+        if (DECISIONS.isDebugEnabled()) {
+            DECISIONS.debug(line(limit, outcome, key, waitedNanos, decision.get()));
+        }
         if (!observers.isEmpty()) {
             observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
         }
+    }
+
+    private static String line(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Decision decision) {
+        StringBuilder line = new StringBuilder("Rate limit '")
+                .append(limit.name())
+                .append("': ")
+                .append(PropertyText.of(outcome));
+        if (key != null) {
+            line.append(", key ").append(KeyMask.mask(CanonicalKey.text(key)));
+        }
+        line.append(", remaining ").append(decision.remaining());
+        if (waitedNanos > 0) {
+            line.append(", waited ").append(PropertyText.rounded(Duration.ofNanos(waitedNanos)));
+        }
+        if (decision.never()) {
+            line.append(", never admitted");
+        } else if (decision.retryAfter() != null) {
+            line.append(", retry after ").append(PropertyText.rounded(decision.retryAfter()));
+        }
+        if (decision.blocked()) {
+            line.append(", blocked");
+        }
+        return line.append(", source ")
+                .append(PropertyText.of(decision.source()))
+                .toString();
     }
 
     /** Reports a decision on a call, to its web request too if it belongs to one. */

@@ -1,7 +1,10 @@
 package io.ratelimited.spring.check;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitProperties.HttpHeaders;
+import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.KeyMemory;
@@ -11,8 +14,10 @@ import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.event.ContextRefreshedEvent;
@@ -25,10 +30,37 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
 
     private static final LogText.Lines LOG = LogText.lines(LimitLog.class);
     private static final long BYTES_PER_MEGABYTE = 1 << 20;
+    private static final Pattern UPPER_CASE = Pattern.compile("[A-Z]");
+
+    /** Properties that the line shows by itself: as part of the limit, or in words. */
+    private static final Set<String> SHOWN = Set.of(
+            "algorithm",
+            "rate",
+            "burst",
+            "warmup",
+            "zone",
+            "startsOn",
+            "slots",
+            "maxConcurrent",
+            "minConcurrent",
+            "block",
+            "blockMax",
+            "policy",
+            "maxWait",
+            "key",
+            "backend",
+            "onFailure",
+            "maxOvershoot",
+            "tiers");
+
+    /** Values that say nothing, because every limit has them. */
+    private static final Map<String, Object> DEFAULTS = Map.of(
+            "maxWaiting", Limit.DEFAULT_MAX_WAITING, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
 
     private final LimitRegistry registry;
     private final KeyMemory memory;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
+    private final Set<String> mistaken = ConcurrentHashMap.newKeySet();
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
 
@@ -46,6 +78,30 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 .forEach(limit -> LOG.info("Rate limit " + describe(limit)));
         warnOfMemory();
         warnOfSleepers();
+        registry.all().forEach(this::warnOfMistakes);
+    }
+
+    /** Settings that are allowed and seldom meant. */
+    private void warnOfMistakes(ConfiguredLimit limit) {
+        String where = " Origin: " + limit.place() + ".";
+        if (admitsNone(limit.limit()) && mistaken.add(limit.name())) {
+            String number = limit.countsInFlight()
+                    ? "max-concurrent is 0"
+                    : "rate is " + limit.limit().rate();
+            LOG.warn("Rate limit '" + limit.name() + "' rejects every call, because its " + number + "." + where
+                    + " Set a number above 0, or remove the limit. [RL-270]");
+        }
+        if (limit.name().indexOf('#') >= 0 && limit.showsHeaders() && mistaken.add(limit.name())) {
+            LOG.warn("Rate limit '" + limit.name() + "' has no name, so responses show the name of its method." + where
+                    + " Give it a name, as in @RateLimited(name = \"orders-per-day\"), or set http-headers to none."
+                    + " [RL-272]");
+        }
+    }
+
+    private static boolean admitsNone(Limit limit) {
+        return limit.algorithm().countsCallsInFlight()
+                ? limit.maxConcurrent() == 0
+                : limit.rate().isClosed();
     }
 
     private void warnOfSleepers() {
@@ -93,6 +149,13 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 Math.max(1, (long) (memory.half() / bytesPerKey))));
     }
 
+    private static String kebab(String label) {
+        return UPPER_CASE
+                .matcher(label)
+                .replaceAll(letter -> "-" + letter.group().toLowerCase(Locale.ROOT));
+    }
+
+    /** Every value that is set, so that the log of a deployment shows what is in force. */
     private static String describe(NamedLimit limit) {
         StringBuilder text =
                 new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
@@ -116,6 +179,11 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             text.append(", tiers ")
                     .append(limit.tiers().keySet().stream().sorted().toList());
         }
+        properties.values().forEach((label, value) -> {
+            if (!SHOWN.contains(label) && !value.equals(DEFAULTS.get(label))) {
+                text.append(", ").append(kebab(label)).append(' ').append(PropertyText.text(value));
+            }
+        });
         return text.append(" (").append(limit.place()).append(')').toString();
     }
 }

@@ -12,6 +12,7 @@ import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.util.Collection;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The limits of the application by name: makes each when it is first asked for. Thread-safe. */
@@ -226,11 +228,26 @@ public final class LimitRegistry {
             throw new InvalidRateLimitException(
                     name,
                     place,
-                    "it is defined differently at " + limit.place(),
+                    "it is defined differently at " + limit.place() + ": " + difference(limit.definition(), definition),
                     "Give one of the two another name, or define the limit once, under " + PropertyText.limit(name)
                             + ". [RL-105]");
         }
         return limit;
+    }
+
+    private static String difference(Map<LimitProperty, Object> there, Map<LimitProperty, Object> here) {
+        Set<LimitProperty> either = EnumSet.noneOf(LimitProperty.class);
+        either.addAll(here.keySet());
+        either.addAll(there.keySet());
+        return either.stream()
+                .filter(property -> !Objects.equals(there.get(property), here.get(property)))
+                .map(property -> property.label() + " is " + text(there.get(property)) + " there and "
+                        + text(here.get(property)) + " here")
+                .collect(Collectors.joining(", "));
+    }
+
+    private static String text(@Nullable Object value) {
+        return value == null ? "not set" : PropertyText.text(value);
     }
 
     /**

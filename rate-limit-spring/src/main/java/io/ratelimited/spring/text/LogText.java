@@ -38,6 +38,11 @@ public final class LogText {
         return new Lines(LogFactory.getLog(type));
     }
 
+    /** A log by name, for lines that users choose in the configuration of their logs. */
+    public static Lines lines(String name) {
+        return new Lines(LogFactory.getLog(name));
+    }
+
     /** A log each of whose messages is one line, whatever it quotes: every line of this library goes through here. */
     public static final class Lines {
 
@@ -49,6 +54,14 @@ public final class LogText {
 
         public boolean isInfoEnabled() {
             return log.isInfoEnabled();
+        }
+
+        public boolean isDebugEnabled() {
+            return log.isDebugEnabled();
+        }
+
+        public void debug(String message) {
+            log.debug(line(message));
         }
 
         public void debug(String message, Throwable failure) {

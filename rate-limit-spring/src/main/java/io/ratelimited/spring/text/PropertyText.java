@@ -2,6 +2,7 @@ package io.ratelimited.spring.text;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
+import java.math.BigDecimal;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.ZoneId;
@@ -110,6 +111,17 @@ public final class PropertyText {
             }
         }
         return nanos == 0 ? "0s" : nanos + "ns";
+    }
+
+    /** A measured time as people read it: from one second on rounded up to the millisecond, as in {@code 19.72s}. */
+    public static String rounded(Duration duration) {
+        if (duration.compareTo(Duration.ofSeconds(1)) < 0 || Math.abs(duration.toDays()) > MAX_DAYS) {
+            return of(duration);
+        }
+        return BigDecimal.valueOf(-Math.floorDiv(-duration.toNanos(), 1_000_000L), 3)
+                        .stripTrailingZeros()
+                        .toPlainString()
+                + "s";
     }
 
     /** Seconds, rounded up to the microsecond. */
