@@ -26,9 +26,6 @@ public final class Limit {
     /** The upper bound of an ADAPTIVE limit that states none: more calls than one process usually serves at once. */
     static final int MOST_FOUND = 1000;
 
-    /** {@link #maxWaiting} of a limit that sets none. */
-    public static final int DEFAULT_MAX_WAITING = 1000;
-
     private final String name;
     private final Algorithm algorithm;
     /** The parameters as they were set, each of the type that its setter takes. */
@@ -410,7 +407,7 @@ public final class Limit {
         private final Algorithm algorithm;
         private final Map<Attribute, Object> set = new EnumMap<>(Attribute.class);
         private boolean blocksByCharge;
-        private int maxWaiting = DEFAULT_MAX_WAITING;
+        private int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {
             this.name = name;

@@ -194,7 +194,7 @@ class RateLimitMetricsTest {
                     context.getBean(RateLimits.class)
                             .update(
                                     "paid",
-                                    limit -> limit.toBuilder().rate("30/s").build());
+                                    limit -> limit.rate("30/s"));
 
                     assertThat(registry.get("rate.limit.rate")
                                     .tag("limit", "paid")

@@ -55,7 +55,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
 
     /** Values that say nothing, because every limit has them. */
     private static final Map<String, Object> DEFAULTS = Map.of(
-            "maxWaiting", Limit.DEFAULT_MAX_WAITING, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
+            "maxWaiting", 1000, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
 
     private final LimitRegistry registry;
     private final KeyMemory memory;
