@@ -191,10 +191,7 @@ class RateLimitMetricsTest {
                                     .value())
                             .isEqualTo(7);
 
-                    context.getBean(RateLimits.class)
-                            .update(
-                                    "paid",
-                                    limit -> limit.rate("30/s"));
+                    context.getBean(RateLimits.class).update("paid", limit -> limit.rate("30/s"));
 
                     assertThat(registry.get("rate.limit.rate")
                                     .tag("limit", "paid")

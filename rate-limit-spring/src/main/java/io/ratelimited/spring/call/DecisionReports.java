@@ -88,9 +88,10 @@ final class DecisionReports {
         if (waitedNanos > 0) {
             line.append(", waited ").append(PropertyText.rounded(Duration.ofNanos(waitedNanos)));
         }
-        if (decision.never()) {
+        boolean over = outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED;
+        if (over && decision.never()) {
             line.append(", never admitted");
-        } else if (decision.retryAfter() != null) {
+        } else if (over && decision.retryAfter() != null) {
             line.append(", retry after ").append(PropertyText.rounded(decision.retryAfter()));
         }
         if (decision.blocked()) {

@@ -54,8 +54,8 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             "tiers");
 
     /** Values that say nothing, because every limit has them. */
-    private static final Map<String, Object> DEFAULTS = Map.of(
-            "maxWaiting", 1000, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
+    private static final Map<String, Object> DEFAULTS =
+            Map.of("maxWaiting", 1000, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
 
     private final LimitRegistry registry;
     private final KeyMemory memory;
