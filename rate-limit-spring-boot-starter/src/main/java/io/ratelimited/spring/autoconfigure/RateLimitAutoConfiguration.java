@@ -9,6 +9,7 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.OutermostValidation;
@@ -23,6 +24,7 @@ import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.KeyMemory;
+import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.RouteLimits;
@@ -155,6 +157,12 @@ public final class RateLimitAutoConfiguration {
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
         return new NamedLimits(true, registry, enforcer, requests);
+    }
+
+    @Bean("io.ratelimited.rateLimitOperations")
+    @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
+    RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {
+        return new LimitOperations(true, registry, requests::current);
     }
 
     @Bean("io.ratelimited.limitedMethods")

@@ -177,10 +177,7 @@ public final class NamedLimits implements RateLimits {
         if (!enabled) {
             return;
         }
-        ConfiguredLimit limit = registry.get(name);
-        limit.limiter().reset(key);
-        limit.limiterOf(key, limit.limiter()).reset(key);
-        limit.tiers().values().forEach(tier -> tier.reset(key));
+        registry.get(name).reset(key);
     }
 
     @Override

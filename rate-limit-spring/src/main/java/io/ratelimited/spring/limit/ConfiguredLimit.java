@@ -320,6 +320,13 @@ public final class ConfiguredLimit implements NamedLimit {
         budgets = changed;
     }
 
+    /** Forgets what a key has used, whichever limit of this name applies to it, and its block. */
+    public void reset(@Nullable Object key) {
+        limiter.reset(key);
+        limiterOf(key, limiter).reset(key);
+        tiers().values().forEach(tier -> tier.reset(key));
+    }
+
     /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */
     void close() {
         limiters().forEach(RateLimiter::close);
@@ -361,7 +368,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * A change that all instances share.
      *
      * @param version 0 if there is none
-     * @param text as of {@link LimitChange#text}, if it is applied
+     * @param text as of {@link PreparedChange#text}, if it is applied
      * @param problem the reason why it is not applied; null if it is
      */
     record Shared(long version, String text, @Nullable String problem) {

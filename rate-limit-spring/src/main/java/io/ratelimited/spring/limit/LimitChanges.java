@@ -86,7 +86,7 @@ public final class LimitChanges {
     public Limit update(ConfiguredLimit limit, UnaryOperator<Limit.Builder> change, @Nullable String author) {
         return change(
                 limit,
-                before -> LimitChange.to(
+                before -> PreparedChange.to(
                         before, change.apply(before.limit().toBuilder()).build()),
                 author);
     }
@@ -97,7 +97,7 @@ public final class LimitChanges {
      * @param author the name of the author; null if nobody is known
      */
     public Limit update(ConfiguredLimit limit, LimitProperties changes, @Nullable String author) {
-        return change(limit, before -> LimitChange.of(before, changes), author);
+        return change(limit, before -> PreparedChange.of(before, changes), author);
     }
 
     /**
@@ -106,11 +106,11 @@ public final class LimitChanges {
      * @param author the name of the author; null if nobody is known
      */
     public Limit revert(ConfiguredLimit limit, @Nullable String author) {
-        return change(limit, LimitChange::reverted, author);
+        return change(limit, PreparedChange::reverted, author);
     }
 
     private Limit change(
-            ConfiguredLimit limit, Function<ConfiguredLimit, LimitChange> requested, @Nullable String author) {
+            ConfiguredLimit limit, Function<ConfiguredLimit, PreparedChange> requested, @Nullable String author) {
         SharedChanges changes = limit.sharedChanges();
         if (changes == null) {
             Limit changed;
@@ -129,7 +129,7 @@ public final class LimitChanges {
     private boolean tryChange(
             ConfiguredLimit limit,
             SharedChanges changes,
-            Function<ConfiguredLimit, LimitChange> requested,
+            Function<ConfiguredLimit, PreparedChange> requested,
             @Nullable String author) {
         ConfiguredLimit.Shared seen;
         String text;
@@ -195,7 +195,7 @@ public final class LimitChanges {
     }
 
     /** Applies a change made here or by another instance, with the lock. */
-    private void apply(LimitChange change, Scope scope, @Nullable String author) {
+    private void apply(PreparedChange change, Scope scope, @Nullable String author) {
         ConfiguredLimit limit = change.limit();
         Map<String, Object> before = ChangeReports.members(limit);
         change.apply();
@@ -301,7 +301,7 @@ public final class LimitChanges {
         }
         String text = change.text();
         try {
-            apply(LimitChange.shared(limit, limit.settings().configuration(), text), Scope.FLEET, author);
+            apply(PreparedChange.shared(limit, limit.settings().configuration(), text), Scope.FLEET, author);
             limit.shared(new ConfiguredLimit.Shared(change.version(), text, null));
         } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
             String problem = String.valueOf(ex.getMessage());
@@ -355,9 +355,9 @@ public final class LimitChanges {
             Collection<ConfiguredLimit> limits,
             Function<ConfiguredLimit, List<Layer>> configuration,
             @Nullable String author) {
-        List<LimitChange> changes = new ArrayList<>();
+        List<PreparedChange> changes = new ArrayList<>();
         for (ConfiguredLimit limit : limits) {
-            LimitChange change = LimitChange.between(limit, configuration.apply(limit));
+            PreparedChange change = PreparedChange.between(limit, configuration.apply(limit));
             if (change != null) {
                 changes.add(change);
             }
@@ -382,7 +382,7 @@ public final class LimitChanges {
 
     /** Adds the values of its annotation to a limit, before anybody uses it; nothing is reported. */
     synchronized void complete(ConfiguredLimit limit, List<Layer> configuration) {
-        LimitChange change = LimitChange.between(limit, configuration);
+        PreparedChange change = PreparedChange.between(limit, configuration);
         if (change != null) {
             change.apply();
             budgets.limitChanged(limit);

@@ -165,6 +165,15 @@ public enum LimitProperty {
         return BY_LABEL.get(label);
     }
 
+    /**
+     * The property of a name in kebab case.
+     *
+     * @throws IllegalArgumentException when there is none
+     */
+    static LimitProperty ofKebab(String kebab) {
+        return valueOf(kebab.toUpperCase(Locale.ROOT).replace('-', '_'));
+    }
+
     /** The values that are set, in the order of the rows; those of a tier are such a map, too. */
     static Map<LimitProperty, Object> values(LimitProperties properties) {
         Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);

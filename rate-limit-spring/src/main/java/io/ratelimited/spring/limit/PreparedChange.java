@@ -17,9 +17,9 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
-final class LimitChange {
+final class PreparedChange {
 
-    private static final LogText.Lines LOG = LogText.lines(LimitChange.class);
+    private static final LogText.Lines LOG = LogText.lines(PreparedChange.class);
 
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
     private static final String RESTART = "Nothing was changed; change the configuration and restart.";
@@ -32,7 +32,7 @@ final class LimitChange {
      * @param changes the earlier changes at run time, which stay
      * @param request the values to change now
      */
-    private LimitChange(
+    private PreparedChange(
             ConfiguredLimit limit,
             List<Layer> configuration,
             Map<LimitProperty, @Nullable Object> changes,
@@ -65,7 +65,7 @@ final class LimitChange {
      *
      * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
      */
-    static LimitChange of(ConfiguredLimit limit, LimitProperties changes) {
+    static PreparedChange of(ConfiguredLimit limit, LimitProperties changes) {
         Map<LimitProperty, Object> request = LimitProperty.values(changes);
         Set<String> fixed = new TreeSet<>();
         request.keySet().stream()
@@ -93,8 +93,8 @@ final class LimitChange {
     }
 
     /** Takes back all changes at run time. */
-    static LimitChange reverted(ConfiguredLimit limit) {
-        return new LimitChange(limit, limit.settings().configuration(), Map.of(), Map.of());
+    static PreparedChange reverted(ConfiguredLimit limit) {
+        return new PreparedChange(limit, limit.settings().configuration(), Map.of(), Map.of());
     }
 
     /**
@@ -104,10 +104,10 @@ final class LimitChange {
      * @throws InvalidRateLimitException when that is not a valid limit here
      * @throws IllegalArgumentException when this version of the application cannot read the text
      */
-    static LimitChange shared(ConfiguredLimit limit, List<Layer> configuration, String text) {
+    static PreparedChange shared(ConfiguredLimit limit, List<Layer> configuration, String text) {
         Map<LimitProperty, @Nullable Object> changes =
                 text.isEmpty() ? Map.of() : ChangeText.read(text, configured(limit, configuration));
-        return new LimitChange(limit, configuration, changes, Map.of());
+        return new PreparedChange(limit, configuration, changes, Map.of());
     }
 
     private static Map<LimitProperty, Object> configured(ConfiguredLimit limit, List<Layer> configuration) {
@@ -119,8 +119,8 @@ final class LimitChange {
         return next.changes().isEmpty() ? "" : ChangeText.of(next.changes(), configured(limit, next.configuration()));
     }
 
-    private static LimitChange of(ConfiguredLimit limit, Map<LimitProperty, ?> request) {
-        return new LimitChange(
+    private static PreparedChange of(ConfiguredLimit limit, Map<LimitProperty, ?> request) {
+        return new PreparedChange(
                 limit, limit.settings().configuration(), limit.settings().changes(), request);
     }
 
@@ -130,7 +130,7 @@ final class LimitChange {
      * @throws InvalidRateLimitException when it cannot be changed so at run time
      * @throws IllegalArgumentException when it has another name
      */
-    static LimitChange to(ConfiguredLimit limit, Limit changed) {
+    static PreparedChange to(ConfiguredLimit limit, Limit changed) {
         Limit now = limit.limit();
         requireKind(limit, now.algorithm(), changed.algorithm());
         now.requireChangeableTo(changed);
@@ -156,7 +156,7 @@ final class LimitChange {
      * @return null if they do not differ
      * @throws InvalidRateLimitException when the outcome is not a valid limit
      */
-    static @Nullable LimitChange between(ConfiguredLimit limit, List<Layer> configuration) {
+    static @Nullable PreparedChange between(ConfiguredLimit limit, List<Layer> configuration) {
         Map<LimitProperty, Object> old = configured(limit, limit.settings().configuration());
         Map<LimitProperty, Object> next = configured(limit, configuration);
         if (old.equals(next)) {
@@ -184,7 +184,7 @@ final class LimitChange {
         if (!tiers.isEmpty()) {
             changes.put(LimitProperty.TIERS, tiers);
         }
-        return new LimitChange(limit, configuration, changes, Map.of());
+        return new PreparedChange(limit, configuration, changes, Map.of());
     }
 
     /** The changes of properties that the configuration still sets as it did. */
