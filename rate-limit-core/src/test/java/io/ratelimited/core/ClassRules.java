@@ -17,7 +17,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.stream.Collectors;
 
 /**
  * How the classes of a module lie: in packages without circles, and without large knots. A knot is a set of top-level classes
@@ -27,8 +26,6 @@ public final class ClassRules {
 
     /** The most top-level classes of one knot. */
     static final int LARGEST_KNOT = 4;
-    /** The most source files of one package. */
-    static final int MOST_FILES = 20;
 
     private final JavaClasses classes;
     private final Map<String, Set<String>> arrows = new TreeMap<>();
@@ -89,24 +86,6 @@ public final class ClassRules {
                 .evaluate(classes)
                 .getFailureReport()
                 .getDetails();
-    }
-
-    /** The packages that have too many files. */
-    public List<String> fullPackages() {
-        return fullPackages(MOST_FILES);
-    }
-
-    List<String> fullPackages(int most) {
-        Map<String, Long> files = arrows.keySet().stream()
-                .collect(Collectors.groupingBy(ClassRules::packageOf, TreeMap::new, Collectors.counting()));
-        return files.entrySet().stream()
-                .filter(entry -> entry.getValue() > most)
-                .map(Object::toString)
-                .toList();
-    }
-
-    private static String packageOf(String type) {
-        return type.substring(0, type.lastIndexOf('.'));
     }
 
     static String topLevel(JavaClass type) {

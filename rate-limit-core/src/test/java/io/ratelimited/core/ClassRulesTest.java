@@ -23,9 +23,4 @@ class ClassRulesTest {
                 .asString()
                 .contains("core.circle.left", "core.circle.right");
     }
-
-    @Test
-    void aFullPackageIsFound() {
-        assertThat(ClassRules.of(CORE).fullPackages(10)).anyMatch(entry -> entry.startsWith(CORE + "="));
-    }
 }

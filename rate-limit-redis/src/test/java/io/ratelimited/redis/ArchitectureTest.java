@@ -57,11 +57,6 @@ class ArchitectureTest {
     }
 
     @Test
-    void noPackageHasMoreThanTwentyFiles() {
-        assertThat(RULES.fullPackages()).isEmpty();
-    }
-
-    @Test
     void nothingReachesIntoOthers() {
         assertThat(ForeignInsides.usedIn("io.ratelimited.redis")).isEmpty();
     }

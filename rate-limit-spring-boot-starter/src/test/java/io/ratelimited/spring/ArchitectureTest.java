@@ -117,11 +117,6 @@ class ArchitectureTest {
         assertThat(RULES.knots()).isEmpty();
     }
 
-    @Test
-    void noPackageHasMoreThanTwentyFiles() {
-        assertThat(RULES.fullPackages()).isEmpty();
-    }
-
     /** The class files of the application may be read: no public door shows what a method calls. */
     private static final Set<String> ALLOWED_INSIDES = Set.of("io.ratelimited.spring.check.SelfCalls");
 
