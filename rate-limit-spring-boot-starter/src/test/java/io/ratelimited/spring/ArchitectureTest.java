@@ -12,9 +12,15 @@ import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
 import io.ratelimited.spring.text.LogText;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.Advisor;
@@ -182,6 +188,53 @@ class ArchitectureTest {
                 .map(JavaClass::getPackageName)
                 .collect(Collectors.toSet());
         assertThat(packages).hasSizeLessThanOrEqualTo(1).doesNotContain("io.ratelimited.spring");
+    }
+
+    /**
+     * An application of one stack lacks the classes of the other: a class that is loaded on both and names one of them fails
+     * to link, even where the code that names it never runs.
+     */
+    @Test
+    void theServletApiIsKnownToThePackagesOfServletsAlone() {
+        assertThat(naming("jakarta/servlet/", "org/springframework/web/servlet/"))
+                .isNotEmpty()
+                .allMatch(name -> name.matches("io[.]ratelimited[.]spring[.]([a-z]+[.])*servlet[.][^.]+"));
+    }
+
+    @Test
+    void webFluxIsKnownToThePackagesOfReactiveApplicationsAlone() {
+        assertThat(naming("org/springframework/web/server/", "org/springframework/http/server/reactive/"))
+                .isNotEmpty()
+                .allMatch(name -> name.matches("io[.]ratelimited[.]spring[.]([a-z]+[.])*reactive[.][^.]+"));
+    }
+
+    /** Each of these is loaded where Reactor is, and after a look for it. */
+    @Test
+    void reactorIsKnownToFewClasses() {
+        assertThat(naming("reactor/core/"))
+                .filteredOn(name -> !name.matches(".*[.](reactive|graphql)[.][^.]+"))
+                .containsExactlyInAnyOrder(
+                        "io.ratelimited.spring.aop.ReactiveCalls",
+                        "io.ratelimited.spring.aop.ReactiveCalls$Subscription",
+                        "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
+                        "io.ratelimited.spring.call.EventLoops$Reactor",
+                        "io.ratelimited.spring.client.ReactiveClientFilter");
+    }
+
+    /** The classes whose constants name a package: the types of lambdas are nothing that a call or a field shows. */
+    private static List<String> naming(String... packages) {
+        return ALL.stream()
+                .filter(type -> Stream.of(packages).anyMatch(bytes(type)::contains))
+                .map(JavaClass::getFullName)
+                .toList();
+    }
+
+    private static String bytes(JavaClass type) {
+        try (InputStream file = type.getSource().orElseThrow().getUri().toURL().openStream()) {
+            return new String(file.readAllBytes(), StandardCharsets.ISO_8859_1);
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
     }
 
     @Test

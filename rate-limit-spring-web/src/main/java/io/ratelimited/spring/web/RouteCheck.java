@@ -30,12 +30,21 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
     private final ApplicationContext context;
     private final RouteLimits routes;
     private final Supplier<@Nullable Handlers> handlers;
+    private final Supplier<List<String>> mechanisms;
 
-    /** @param handlers of the application; null when they cannot be known */
-    public RouteCheck(ApplicationContext context, RouteLimits routes, Supplier<@Nullable Handlers> handlers) {
+    /**
+     * @param handlers of the application; null when they cannot be known
+     * @param mechanisms the filters that check credentials on every path, unless the check itself has limits
+     */
+    public RouteCheck(
+            ApplicationContext context,
+            RouteLimits routes,
+            Supplier<@Nullable Handlers> handlers,
+            Supplier<List<String>> mechanisms) {
         this.context = context;
         this.routes = routes;
         this.handlers = handlers;
+        this.mechanisms = mechanisms;
     }
 
     /**
@@ -73,7 +82,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
                 : routes.routes().stream()
                         .filter(route -> route.hasMethod("POST") && isLogin(segments(route.path())))
                         .toList();
-        List<String> others = logins.isEmpty() ? List.of() : LoginMechanisms.besideLogin(context);
+        List<String> others = logins.isEmpty() ? List.of() : mechanisms.get();
         if (!others.isEmpty()) {
             logins.forEach(route -> LOG.warn(route.place() + " (" + Route.slashed(route.path())
                     + ") limits a login, but Spring Security also checks credentials on every other path, by "

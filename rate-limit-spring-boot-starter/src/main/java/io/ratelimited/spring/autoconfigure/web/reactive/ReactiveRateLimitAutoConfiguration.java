@@ -24,6 +24,7 @@ import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
 import io.ratelimited.spring.web.reactive.ReactiveCors;
 import io.ratelimited.spring.web.reactive.ReactiveHandlers;
+import io.ratelimited.spring.web.reactive.ReactiveLogins;
 import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
@@ -136,7 +137,8 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitRouteCheck")
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
-        return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
+        return new RouteCheck(
+                context, limits, () -> ReactiveHandlers.of(context), () -> ReactiveLogins.besideLogin(context));
     }
 
     @Bean("io.ratelimited.rateLimitWebFilter")

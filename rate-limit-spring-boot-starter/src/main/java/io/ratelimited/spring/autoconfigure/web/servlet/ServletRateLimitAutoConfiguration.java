@@ -24,6 +24,7 @@ import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
 import io.ratelimited.spring.web.servlet.ServletCors;
 import io.ratelimited.spring.web.servlet.ServletHandlers;
+import io.ratelimited.spring.web.servlet.ServletLogins;
 import io.ratelimited.spring.web.servlet.ServletProblems;
 import io.ratelimited.spring.web.servlet.ServletRefusals;
 import io.ratelimited.spring.web.servlet.ServletRequests;
@@ -164,7 +165,8 @@ public final class ServletRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitRouteCheck")
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
-        return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
+        return new RouteCheck(
+                context, limits, () -> ServletHandlers.of(context), () -> ServletLogins.besideLogin(context));
     }
 
     @Bean("io.ratelimited.rateLimitFilter")

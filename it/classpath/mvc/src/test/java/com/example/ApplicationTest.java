@@ -1,0 +1,25 @@
+package com.example;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import com.example.it.Started;
+import org.junit.jupiter.api.Test;
+
+class ApplicationTest {
+
+    @Test
+    void theClassPathLacksThese() {
+        assertFalse(Started.has("reactor.core.publisher.Mono"));
+        assertFalse(Started.has("io.micrometer.core.instrument.MeterRegistry"));
+        assertFalse(Started.has("org.springframework.security.core.Authentication"));
+        assertFalse(Started.has("org.springframework.boot.actuate.endpoint.annotation.Endpoint"));
+    }
+
+    @Test
+    void theSecondRequestIsRejected() {
+        try (Started application = new Started(Application.class)) {
+            assertEquals(200, application.get("/quote"));
+            assertEquals(429, application.get("/quote"));
+        }
+    }
+}
