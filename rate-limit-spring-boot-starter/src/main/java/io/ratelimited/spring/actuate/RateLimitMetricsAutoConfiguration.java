@@ -7,12 +7,14 @@ import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.client.LimitedClients;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Role;
 
 /** Wires the meters, where there is a registry for them. */
 @AutoConfiguration(
@@ -21,18 +23,21 @@ import org.springframework.context.annotation.Conditional;
             "org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration",
             "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration"
         })
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(MeterRegistry.class)
 @Conditional(OnEnabledCondition.class)
 @ConditionalOnBean({MeterRegistry.class, RateLimits.class})
 public final class RateLimitMetricsAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitMetrics")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
     RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
         return new RateLimitMetrics(registry, rateLimits);
     }
 
     @Bean("io.ratelimited.rateLimitClientMeters")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     MeterBinder rateLimitClientMeters(ObjectProvider<LimitedClients> clients) {
         return new ClientMeters(clients);
     }

@@ -6,20 +6,24 @@ import io.ratelimited.spring.RateLimitObservationConvention;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Role;
 
 /** Wires the key values of limits in observations, where Micrometer's registry of observations is. */
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.micrometer.observation.autoconfigure.ObservationAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(ObservationRegistry.class)
 @ConditionalOnBean({ObservationRegistry.class, RateLimits.class})
 public final class RateLimitObservationAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitObservations")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     DecisionObserver rateLimitObservations(
             ObservationRegistry registry, ObjectProvider<RateLimitObservationConvention> convention) {
         return new RateLimitObservations(

@@ -18,6 +18,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.springframework.beans.factory.InitializingBean;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
@@ -26,6 +27,7 @@ import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 
 /**
@@ -33,11 +35,13 @@ import org.springframework.core.env.Environment;
  * code depends on, lets every call go.
  */
 @AutoConfiguration
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional(OnEnabledCondition.Not.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class DisabledRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
     RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
         LogText.lines(DisabledRateLimitAutoConfiguration.class)
@@ -61,6 +65,7 @@ public final class DisabledRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.inheritedLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     InitializingBean inheritedLimits(ApplicationContext context) {
         return () -> HierarchyMember.requireSameLimits(context);

@@ -58,22 +58,26 @@ import org.springframework.util.function.SingletonSupplier;
 /** Wires limits, their aspect, and limits in memory. */
 @AutoConfiguration(
         beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
 
     /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(LimitRegistry.class)
     static class Shared {
 
         @Bean("io.ratelimited.rateLimitTicker")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnMissingBean
         Ticker rateLimitTicker() {
             return Ticker.system();
         }
 
         @Bean("io.ratelimited.inMemoryLimiterFactory")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         LimiterFactory inMemoryLimiterFactory(
                 RateLimitProperties properties, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
             KeyMemory memory = properties.memory().keys();
@@ -86,6 +90,7 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.limitRegistry")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         LimitRegistry limitRegistry(
                 RateLimitProperties properties,
                 ObjectProvider<LimiterFactory> backends,
@@ -106,40 +111,47 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitChangeReports")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         ChangeReports rateLimitChangeReports(ApplicationEventPublisher events) {
             return new ChangeReports(events);
         }
 
         /** Found before the requests of a single context. */
         @Bean("io.ratelimited.contextRequests")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Primary
         ContextRequests contextRequests() {
             return new ContextRequests();
         }
 
         @Bean("io.ratelimited.endOfWaits")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
             return new EndOfWaits(context, registry);
         }
 
         @Bean("io.ratelimited.limitLog")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
             return new LimitLog(registry, properties.memory().keys());
         }
 
         @Bean("io.ratelimited.rateLimitConfigurationRefresh")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
             return new ConfigurationRefresh(registry, environment);
         }
     }
 
     @Bean("io.ratelimited.hierarchyMember")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     HierarchyMember hierarchyMember(ApplicationContext context, LimitRegistry registry, ContextRequests requests) {
         return new HierarchyMember(context, registry, requests);
     }
 
     @Bean("io.ratelimited.limitEnforcer")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     LimitEnforcer limitEnforcer(
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
@@ -154,6 +166,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
         return new NamedLimits(true, registry, enforcer, requests);
@@ -166,6 +179,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.limitedMethods")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     LimitedMethods limitedMethods(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -175,6 +189,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitStartupCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     StartupCheck rateLimitStartupCheck(
             ConfigurableListableBeanFactory beanFactory,
@@ -191,6 +206,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.routeLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RouteLimits routeLimits(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -200,6 +216,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitUncountedRoutes")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
@@ -213,6 +230,7 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitReplacedLists")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
         return ReplacedLists::new;
     }

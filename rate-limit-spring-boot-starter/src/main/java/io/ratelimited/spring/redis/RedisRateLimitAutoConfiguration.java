@@ -25,6 +25,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -34,6 +35,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 import org.springframework.data.redis.connection.ReactiveRedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
@@ -48,6 +50,7 @@ import org.springframework.util.StringUtils;
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
 @Conditional(OnRedisBackendCondition.class)
 @ConditionalOnBean(LimitRegistry.class)
@@ -62,6 +65,7 @@ public final class RedisRateLimitAutoConfiguration {
                     + " backend: memory. [RL-111]";
 
     @Bean("io.ratelimited.redisLimiterFactory")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
         return new RedisLimiterFactory(
                 backend,
@@ -70,6 +74,7 @@ public final class RedisRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitRedisBackend")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy
     @ConditionalOnMissingBean
     RedisBackend rateLimitRedisBackend(
@@ -128,10 +133,12 @@ public final class RedisRateLimitAutoConfiguration {
 
     /** With Spring Data: the chosen addresses, or else the settings of the application's connection factory. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass(LettuceConnectionFactory.class)
     static class DataRedisConfiguration {
 
         @Bean("io.ratelimited.rateLimitRedisClient")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,
@@ -183,10 +190,12 @@ public final class RedisRateLimitAutoConfiguration {
 
     /** Without Spring Data: the chosen addresses. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
     static class LettuceConfiguration {
 
         @Bean("io.ratelimited.rateLimitRedisClient")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,

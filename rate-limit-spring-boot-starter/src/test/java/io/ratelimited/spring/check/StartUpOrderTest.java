@@ -9,6 +9,7 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -32,6 +33,28 @@ final class StartUpOrderTest {
             context.getBean(Service.class).call();
         }
         assertThat(output).doesNotContain("not eligible for getting processed");
+    }
+
+    /** Spring warns of each bean that is made with a post-processor, unless it is part of the infrastructure. */
+    @Test
+    void nothingOfOursIsWarnedOfWhereAPostProcessorUsesLimits(CapturedOutput output) {
+        try (AnnotationConfigApplicationContext context =
+                Applications.start(new ManualTicker(), new Class<?>[] {Application.class, EarlyLimits.class})) {
+            assertThat(context.getBean(RateLimits.class)).isNotNull();
+        }
+        assertThat(output.getAll().lines().filter(line -> line.contains("not eligible for")))
+                .noneMatch(line -> line.matches(".*Bean '[^']*(ratelimited|rate-limit|RateLimit).*"));
+    }
+
+    /** A post-processor by an instance method, so that its configuration is made early too. */
+    @Configuration(proxyBeanMethods = false)
+    static class EarlyLimits {
+
+        @Bean
+        BeanPostProcessor usesLimits(RateLimits limits, Service service) {
+            service.call();
+            return new LatePostProcessor();
+        }
     }
 
     @Test

@@ -89,6 +89,9 @@ public final class BeanInspector
     }
 
     private void inspect(String name, Class<?> type, Object bean) {
+        if (LimitedTypes.contains(type)) {
+            ContainerCalls.require(type, bean);
+        }
         Check started = check;
         if (started != null && LimitedTypes.contains(type)) {
             started.check(type, bean);

@@ -32,6 +32,7 @@ import io.ratelimited.spring.web.reactive.RefusalAdvice;
 import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -46,6 +47,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
@@ -55,6 +57,7 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         beforeName = "org.springframework.boot.webflux.autoconfigure.error.ErrorWebFluxAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(DispatcherHandler.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
 @ConditionalOnBean(RouteLimits.class)
@@ -62,6 +65,7 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitReactiveRequests")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ReactiveRequests rateLimitReactiveRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
         return new ReactiveRequests(
@@ -162,6 +166,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass(DefaultErrorAttributes.class)
     static class ErrorPages {
 
@@ -174,6 +179,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass(ContextRegistry.class)
     static final class ContextPropagation {
 

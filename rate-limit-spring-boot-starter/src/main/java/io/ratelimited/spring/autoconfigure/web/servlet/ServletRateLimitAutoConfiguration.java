@@ -35,6 +35,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -52,6 +53,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
 import org.springframework.web.cors.CorsConfigurationSource;
@@ -62,6 +64,7 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         beforeName = "org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
@@ -72,6 +75,7 @@ public final class ServletRateLimitAutoConfiguration {
     private static final int DEFAULT_THREADS = 200;
 
     @Bean("io.ratelimited.rateLimitServletRequests")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ServletRequests rateLimitServletRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
         return new ServletRequests(
@@ -82,6 +86,7 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitRequestThreads")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RequestThreads rateLimitRequestThreads(Environment environment) {
         if (Threading.VIRTUAL.isActive(environment)) {
             return RequestThreads.UNBOUNDED;
@@ -194,6 +199,7 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass(DefaultErrorAttributes.class)
     static class ErrorPages {
 
