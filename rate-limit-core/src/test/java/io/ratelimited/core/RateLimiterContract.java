@@ -1217,6 +1217,24 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMinutes(110));
     }
 
+    /** What was counted there stays counted: the window that the clock shows again has what is left. */
+    @ParameterizedTest
+    @ValueSource(strings = {"5/m", "5/d", "5/month"})
+    void oneWrongReadingOfTheWallClockClosesNoWindow(String rate) {
+        Instant right = Instant.parse("2026-03-03T10:00:10Z");
+        ticker.setWallClock(right);
+        RateLimiter limiter = limiter(
+                Limit.of("calendar", Algorithm.FIXED_WINDOW).rate(rate).build());
+        ticker.setWallClock(Instant.parse("2036-07-01T12:00:00Z"));
+        assertThat(limiter.tryAcquire("ahead", 2)).isTrue();
+        ticker.setWallClock(right.plusSeconds(1));
+        assertThat(exhaust(limiter, "ahead")).hasSize(3);
+        assertThat(exhaust(limiter, "other")).hasSize(5);
+        assertThat(limiter.peek("ahead", 1, 0).retryAfter()).isLessThan(Duration.ofDays(31));
+        ticker.advance(limiter.peek("ahead", 1, 0).retryAfter());
+        assertThat(exhaust(limiter, "ahead")).hasSize(5);
+    }
+
     @Test
     void aShortFixedWindowDoesNotFollowANewStandardTime() {
         ticker.setWallClock(Instant.parse("2019-01-01T00:59:59.999Z"));

@@ -69,12 +69,15 @@ abstract class CellParameters {
         }
     }
 
+    /** Tells parameters of the calendar that they take over because the wall clock has stepped back; called once, before use. */
+    void goBackTo(long at) {}
+
     /**
      * Returns how long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk
      * is soon full, and may grow again: a key forgotten meanwhile would find the larger burst full a second time.
      */
     final long nanosToForget(long now) {
-        return nanosToRemember == 0 ? 0 : Math.max(0, nanosToRemember - (now - changedAt));
+        return nanosToRemember == 0 ? 0 : Math.max(0, nanosToRemember - Math.max(0, now - changedAt));
     }
 
     /**

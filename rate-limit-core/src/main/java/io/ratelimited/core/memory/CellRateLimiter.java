@@ -43,6 +43,7 @@ final class CellRateLimiter implements MemoryLimiter {
         this.base = ticker.nanos();
         this.parameters = CellFactory.parameters(limit, base, base);
         this.single = parameters.initial(now(parameters));
+        holdClock();
     }
 
     @Override
@@ -318,8 +319,32 @@ final class CellRateLimiter implements MemoryLimiter {
         CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
         long at = now(next);
         next.inherit(before, at);
-        before.replaceBy(next, at);
+        replaceParameters(next, at);
+    }
+
+    /** After a step back of the wall clock that is not held, cells of windows far ahead go on in the one that it shows. */
+    private synchronized void followClockBack() {
+        long shown = clock.steppedBackTo();
+        if (shown == SteadyClock.NOT_BACK || !parameters.followsCalendar()) {
+            return;
+        }
+        CellParameters next = CellFactory.parameters(parameters.limit(), clock.ticker().nanos(), base);
+        next.goBackTo(shown);
+        next.inherit(parameters, shown);
+        clock.setBack(shown);
+        replaceParameters(next, shown);
+    }
+
+    private void holdClock() {
+        if (parameters.followsCalendar()) {
+            clock.holdCalendar(parameters.idleNanos(), this::followClockBack);
+        }
+    }
+
+    private void replaceParameters(CellParameters next, long at) {
+        parameters.replaceBy(next, at);
         parameters = next;
+        holdClock();
         single = single.newest();
         CachedCells cells = keyed;
         if (cells != null) {

@@ -201,6 +201,8 @@ final class FixedWindow extends Cell {
         private final long standard;
         /** The window of the last look-up, which the next look-up almost always finds, too. */
         private volatile Window current = new Window(0, 0, 0);
+        /** The window that the wall clock showed when it had stepped back and these parameters took over; else null. */
+        private @Nullable Window steppedBackTo;
 
         /** A window's index and its first and last instant plus one, in nanoseconds since 1970. */
         private record Window(long index, long start, long end) {}
@@ -300,8 +302,17 @@ final class FixedWindow extends Cell {
         }
 
         @Override
+        void goBackTo(long at) {
+            steppedBackTo = windowAt(at);
+        }
+
+        /** After a step back, a cell more than a window ahead goes on in the present one, with what is taken. */
+        @Override
         Cell resume(Cell before, long at) {
-            return new FixedWindow(this, ((FixedWindow) before).word);
+            long word = ((FixedWindow) before).word;
+            Window back = steppedBackTo;
+            boolean isFarAhead = back != null && start(word >> bits) - at > period;
+            return new FixedWindow(this, isFarAhead ? (back.index << bits) + taken(word) : word);
         }
 
         @Override

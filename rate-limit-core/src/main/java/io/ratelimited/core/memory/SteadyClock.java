@@ -7,7 +7,8 @@ import java.lang.invoke.VarHandle;
 /**
  * The time of one limiter: a clock that steps back is held at the newest time that was read. The system's monotonic
  * clock, which never steps back by itself, is recorded only every {@link #GRAIN}, so that the record is not contended;
- * every other clock at each new time, of which the system's wall clock has one a millisecond.
+ * every other clock at each new time, of which the system's wall clock has one a millisecond. A wall clock that steps back
+ * by more than a window of the calendar is followed: held, one wrong reading would close windows for years.
  *
  * <p>A caller may decide by a time that is no longer the newest, because others read the clock after it and were decided
  * first. {@link #newest} shows by how much. Thread-safe.
@@ -16,6 +17,9 @@ final class SteadyClock {
 
     /** Nanoseconds by which the newest time of the system's monotonic clock may be ahead of the record. */
     static final long GRAIN = 100_000;
+
+    /** The time of a wall clock that has not stepped back far. */
+    static final long NOT_BACK = Long.MIN_VALUE;
 
     /** Compared by identity, which is cheaper than checking the class of a ticker. */
     private static final Ticker SYSTEM = Ticker.system();
@@ -37,6 +41,10 @@ final class SteadyClock {
     private final long grain;
     private long latest;
     private long latestOfCalendar;
+    /** The longest step back of the wall clock that it is held for, in nanoseconds. */
+    private volatile long longestHold = Long.MAX_VALUE;
+
+    private volatile Runnable followBack = () -> {};
 
     SteadyClock(Ticker ticker) {
         this.ticker = ticker;
@@ -64,6 +72,30 @@ final class SteadyClock {
         return calendar ? calendar(read) : nanos(read);
     }
 
+    /**
+     * States for how long a step back of the wall clock is held.
+     *
+     * @param longest in nanoseconds
+     * @param follow called, until {@link #setBack}, by whoever sees a longer one
+     */
+    void holdCalendar(long longest, Runnable follow) {
+        followBack = follow;
+        longestHold = longest;
+    }
+
+    /** Returns the wall-clock time if the clock has stepped back by more than is held; else {@link #NOT_BACK}. */
+    long steppedBackTo() {
+        long newest = (long) LATEST_OF_CALENDAR.getVolatile(this);
+        // A reading that was slow to arrive here is no step back: this one is later than the newest.
+        long shown = ticker.epochNanos();
+        return newest - shown > longestHold ? shown : NOT_BACK;
+    }
+
+    /** Lets the wall-clock time go on from an earlier one. */
+    void setBack(long now) {
+        LATEST_OF_CALENDAR.setVolatile(this, now);
+    }
+
     /** The newest time that another caller may have read. */
     long newest(boolean calendar) {
         return calendar ? (long) LATEST_OF_CALENDAR.getVolatile(this) : (long) LATEST.getVolatile(this) + grain;
@@ -82,7 +114,12 @@ final class SteadyClock {
         if (ahead > 0) {
             return record(LATEST_OF_CALENDAR, now);
         }
-        return now - ahead;
+        return -ahead > longestHold ? followedBack() : now - ahead;
+    }
+
+    private long followedBack() {
+        followBack.run();
+        return (long) LATEST_OF_CALENDAR.getVolatile(this);
     }
 
     /** The newest time; a record never goes back. */

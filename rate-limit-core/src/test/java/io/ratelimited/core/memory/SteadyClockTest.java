@@ -45,4 +45,30 @@ class SteadyClockTest {
         assertThat(clock.now(CALENDAR)).isEqualTo(2_000_000_000_000L);
         assertThat(clock.now(MONOTONIC)).isEqualTo(1_000_000_000);
     }
+
+    @Test
+    void aWallClockThatStepsBackByMoreThanIsHeldIsFollowed() {
+        ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(2_000));
+        SteadyClock clock = new SteadyClock(ticker);
+        clock.holdCalendar(60_000_000_000L, () -> clock.setBack(clock.steppedBackTo()));
+        ticker.setWallClock(Instant.ofEpochSecond(1_940));
+        assertThat(clock.now(CALENDAR)).isEqualTo(2_000_000_000_000L);
+        assertThat(clock.steppedBackTo()).isEqualTo(SteadyClock.NOT_BACK);
+        ticker.setWallClock(Instant.ofEpochSecond(1_939));
+        assertThat(clock.now(CALENDAR)).isEqualTo(1_939_000_000_000L);
+        ticker.setWallClock(Instant.ofEpochSecond(1_938));
+        assertThat(clock.now(CALENDAR)).isEqualTo(1_939_000_000_000L);
+    }
+
+    @Test
+    void aReadingThatArrivesLateIsNoStepBack() {
+        ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(1_000));
+        SteadyClock clock = new SteadyClock(ticker);
+        clock.holdCalendar(60_000_000_000L, () -> assertThat(clock.steppedBackTo())
+                .isEqualTo(SteadyClock.NOT_BACK));
+        long early = clock.read(CALENDAR);
+        ticker.setWallClock(Instant.ofEpochSecond(2_000));
+        clock.now(CALENDAR);
+        assertThat(clock.now(CALENDAR, early)).isEqualTo(2_000_000_000_000L);
+    }
 }
