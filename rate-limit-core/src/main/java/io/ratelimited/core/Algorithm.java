@@ -60,8 +60,8 @@ public enum Algorithm {
     SLIDING_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, exactly, at the price of one remembered
-     * instant (16 bytes) a call and key, however many permits the call has. A refusal reports when enough permits have left
-     * the window.
+     * instant (16 bytes) a call and key, however many permits the call has. Calls that are settled for 0 are forgotten. A
+     * rejection reports when enough permits have left the window.
      */
     SLIDING_LOG(Family.WINDOW),
     /**

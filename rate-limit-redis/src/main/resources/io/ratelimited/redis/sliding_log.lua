@@ -1,9 +1,10 @@
 -- The instants of the last permits, and those granted in advance: one entry for all permits of an instant.
 --
--- KEYS   LIST "<shift> <written> <total> <calls> <skip> <rest> <open>", then "<instant> <permits> <first>[/<sum>][ <call> ...]"
+-- KEYS   LIST "<shift> <written> <total> <calls> <skip> <rest> <open> <empty>", then "<instant> <permits> <first>[/<sum>][ <call> ...]"
 --        for each instant in order, in microseconds since 1970; shift is added to the clock after it has stepped back, so that
 --        instants need not be rewritten; written as in virtual_time.lua; total: the sum of all permits below; calls: how many
---        were admitted since the key began; first: the number of the first call that this entry may hold; then the numbers of
+--        were admitted since the key began; empty: how many entries have lost all permits since these were last removed, or
+--        more; first: the number of the first call that this entry may hold; then the numbers of
 --        its calls that gave permits back
 -- block  of so many entries, the first of which lacks those that have left, skip. The last entry of a block with others behind
 --        it has the sum of the block; rest is the sum of the first block, and open that of the last one. So a script finds what
@@ -24,6 +25,9 @@ local function sliding_log()
   local CHUNK = 128
   -- So many that have left the window are removed by a refused call, too.
   local LITTER = 200
+  -- Of so many blocks, the newest, entries without permits are removed when they are the most: calls that are given back whole
+  -- leave the list as long as the others make it. Those of older blocks stay until they leave the window.
+  local RECENT = 40
 
   local function sl_parse(value)
     local instant, permits, first, sum, given = match(value, '^(%d+) (%d+) (%d+)/?(%d*)(.*)$')
@@ -61,12 +65,13 @@ local function sliding_log()
 
   local function sl_header(s, shift, written)
     return text(shift) .. ' ' .. written .. ' ' .. text(s.total) .. ' ' .. text(s.calls) .. ' ' .. text(s.skip) .. ' ' ..
-      text(s.rest) .. ' ' .. text(s.open)
+      text(s.rest) .. ' ' .. text(s.open) .. ' ' .. text(s.empty)
   end
 
   -- Leaves out the oldest entry.
   local function sl_drop(s, entry)
     s.total, s.rest = s.total - entry.permits, s.rest - entry.permits
+    if entry.permits == 0 then s.empty = max(0, s.empty - 1) end
     s.gone, s.skip = s.gone + 1, s.skip + 1
     if s.skip == BLOCK then s.skip, s.rest = 0, sl_sum(s, s.gone) end
   end
@@ -103,9 +108,11 @@ local function sliding_log()
   end
 
   local function sl_read(s, header)
-    local shift, written, total, calls, skip, rest, open = match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    local shift, written, total, calls, skip, rest, open, empty =
+      match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
     s.stored = redis.call('LLEN', s.key) - 1
     s.size, s.total, s.calls, s.skip, s.rest, s.open = s.stored, total + 0, calls + 0, skip + 0, rest + 0, open + 0
+    s.empty = empty + 0
     s.shift = shift + 0
     s.now = now + s.shift
     sl_find_newest(s)
@@ -128,7 +135,7 @@ local function sliding_log()
 
   function sliding_log.open(key, p)
     local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), entries = {}, dirty = {}, gone = 0,
-      size = 0, stored = 0, shift = 0, total = 0, calls = 0, now = now, newest = 0, skip = 0, rest = 0, open = 0, looks = 0,
+      size = 0, stored = 0, shift = 0, total = 0, calls = 0, now = now, newest = 0, skip = 0, rest = 0, open = 0, empty = 0, looks = 0,
       blocks = {}, ends = {} }
     local header = read('LINDEX', key, 0)
     if header then sl_read(s, header) end
@@ -260,6 +267,40 @@ local function sliding_log()
     return low < s.size and sl_entry(s, low).instant == instant and low
   end
 
+  -- Writes the newest blocks anew, without the entries that have no permits left.
+  local function sl_compact(s)
+    local first = max(s.gone, s.size - RECENT * BLOCK)
+    if first > s.gone then first = max(s.gone, first - sl_number(s, first) % BLOCK) end
+    local kept = {}
+    for position = first, s.size - 1 do
+      local entry = sl_entry(s, position, CHUNK - 1)
+      if entry.permits > 0 then kept[#kept + 1] = entry end
+      s.entries[position], s.dirty[position] = nil, nil
+    end
+    redis.call('LTRIM', s.key, 0, first)
+    s.size, s.stored, s.blocks, s.ends = first, first, {}, {}
+    if first == s.gone then
+      s.rest, s.open = 0, 0
+    else
+      -- The block before is whole, and is the last until another one follows.
+      s.open = sl_number(s, first) == BLOCK and s.rest or sl_entry(s, first - 1).sum
+    end
+    for _, entry in ipairs(kept) do
+      if s.size > first and sl_number(s, s.size) % BLOCK == 0 then
+        s.entries[s.size - 1].sum = s.open
+      end
+      if sl_number(s, s.size) % BLOCK == 0 then s.open = 0 end
+      entry.sum = nil
+      s.entries[s.size], s.dirty[s.size] = entry, true
+      s.open = s.open + entry.permits
+      s.size = s.size + 1
+      if sl_number(s, s.size) <= BLOCK then s.rest = s.open end
+    end
+    s.empty = 0
+    sl_settle(s)
+    sl_find_newest(s)
+  end
+
   -- All permits that are still remembered are given back, once: whoever goes later was counted beside them. A sum at its
   -- largest, after an enormous charge, may be too small already.
   function sliding_log.cancel(s, permits, a, b, mark)
@@ -271,6 +312,7 @@ local function sliding_log()
     local back = min(permits, entry.permits)
     entry.permits, entry.given = entry.permits - back, entry.given .. ' ' .. call
     s.total = s.total - back
+    if back > 0 and entry.permits == 0 then s.empty = s.empty + 1 end
     local number, last = sl_number(s, position), sl_number(s, s.size - 1)
     if number < BLOCK then s.rest = s.rest - back end
     local behind_block = position - number % BLOCK + BLOCK
@@ -281,7 +323,7 @@ local function sliding_log()
       end_of_block.sum, s.dirty[behind_block - 1] = end_of_block.sum - back, true
     end
     while last >= s.skip and sl_entry(s, s.size - 1).permits == 0 do
-      s.size = s.size - 1
+      s.size, s.empty = s.size - 1, max(0, s.empty - 1)
       s.entries[s.size], s.dirty[s.size] = nil, nil
       if last > s.skip and last % BLOCK == 0 then
         s.open = last == BLOCK and s.rest or sl_entry(s, s.size - 1).sum
@@ -290,6 +332,7 @@ local function sliding_log()
     end
     sl_touch(s, min(position, s.size))
     sl_find_newest(s)
+    if s.empty > BLOCK / 2 and 2 * s.empty > min(s.size - s.gone, RECENT * BLOCK) then sl_compact(s) end
     return true
   end
 
@@ -324,7 +367,9 @@ local function sliding_log()
         end
       end
     end
-    if #added > 0 then redis.call('RPUSH', s.key, unpack(added)) end
+    for begin = 1, #added, 1000 do
+      redis.call('RPUSH', s.key, unpack(added, begin, min(begin + 999, #added)))
+    end
     if s.found then
       if s.gone > 0 then redis.call('LTRIM', s.key, s.gone, -1) end
       redis.call('LSET', s.key, 0, header)

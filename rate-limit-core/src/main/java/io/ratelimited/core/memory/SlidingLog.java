@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The instants of the last permits, and of those granted in advance: one entry for all permits of an instant. A call may
  * go when the permits that would be too many have left the window, and never before a call that was granted earlier. An
- * instant leaves the window exactly one period later.
+ * instant leaves the window exactly one period later. Of entries that have given everything back there are at most as many as
+ * of others.
  */
 final class SlidingLog extends GuardedCell {
 
@@ -26,6 +27,8 @@ final class SlidingLog extends GuardedCell {
 
     private int oldest;
     private int size;
+    /** How many entries have no permits left. */
+    private int empty;
     /** The permits of all entries. */
     private long total;
 
@@ -94,6 +97,7 @@ final class SlidingLog extends GuardedCell {
     private void append(long instant, long permits, long now) {
         while (size > 0 && (hasLeft(0, now) || total > MOST - permits)) {
             total -= permits(0);
+            empty -= permits(0) == 0 ? 1 : 0;
             oldest = index(1) / 2;
             size--;
         }
@@ -104,21 +108,40 @@ final class SlidingLog extends GuardedCell {
         }
         if (2 * size == ring.length) {
             int doubled = Math.max(FIRST_CAPACITY, 2 * size);
-            ring = toArray(size < parameters.permits ? (int) Math.min(parameters.permits, doubled) : doubled);
-            oldest = 0;
+            rebuild(size < parameters.permits ? (int) Math.min(parameters.permits, doubled) : doubled);
         }
         size++;
         ring[index(size - 1)] = instant;
         ring[index(size - 1) + 1] = permits;
     }
 
+    private void rebuild(int capacity) {
+        ring = toArray(capacity);
+        oldest = 0;
+        size -= empty;
+        empty = 0;
+    }
+
+    /** The entries that have permits. */
+    private long[] toArray() {
+        return toArray(size - empty);
+    }
+
     private long[] toArray(int capacity) {
         long[] copy = new long[2 * capacity];
+        int next = 0;
         for (int i = 0; i < size; i++) {
-            copy[2 * i] = instant(i);
-            copy[2 * i + 1] = permits(i);
+            if (permits(i) > 0) {
+                copy[next++] = instant(i);
+                copy[next++] = permits(i);
+            }
         }
         return copy;
+    }
+
+    /** So many entries have room. */
+    synchronized int capacity() {
+        return ring.length / 2;
     }
 
     /** Gives permits back that are still remembered: each later call was admitted while they counted. */
@@ -131,8 +154,13 @@ final class SlidingLog extends GuardedCell {
         long back = Math.min(permits, permits(position));
         ring[index(position) + 1] -= back;
         total -= back;
+        empty += back > 0 && permits(position) == 0 ? 1 : 0;
         while (size > 0 && permits(size - 1) == 0) {
             size--;
+            empty--;
+        }
+        if (empty > FIRST_CAPACITY && 2 * empty > size) {
+            rebuild(Math.max(FIRST_CAPACITY, size - empty + 1));
         }
     }
 
@@ -182,7 +210,7 @@ final class SlidingLog extends GuardedCell {
 
     @Override
     SlidingLog twin() {
-        return new SlidingLog(parameters, toArray(size), total);
+        return new SlidingLog(parameters, toArray(), total);
     }
 
     /** Compares sums from each instant on, since a call sees the permits from an instant on. */
@@ -235,6 +263,7 @@ final class SlidingLog extends GuardedCell {
         ring = Arrays.copyOfRange(merged, begin, merged.length);
         oldest = 0;
         size = ring.length / 2;
+        empty = 0;
         total = most;
     }
 
@@ -258,7 +287,7 @@ final class SlidingLog extends GuardedCell {
         @Override
         Cell resume(Cell before, long at) {
             SlidingLog log = (SlidingLog) before;
-            return new SlidingLog(this, log.toArray(log.size), log.total);
+            return new SlidingLog(this, log.toArray(), log.total);
         }
 
         @Override

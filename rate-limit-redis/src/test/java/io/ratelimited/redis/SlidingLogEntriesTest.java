@@ -1,0 +1,91 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** How many entries a log in Redis has, and that it decides as one in memory when many have been removed. */
+class SlidingLogEntriesTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private RateLimiter limiter(Limit limit) {
+        return REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+    }
+
+    private static long entries(String limit) {
+        return REDIS.server().ask(redis -> redis.llen(REDIS.keyOf(limit, "k")));
+    }
+
+    /** At no time is nothing in flight, so that the newest entry always has permits. */
+    @Test
+    void callsThatCostNothingLeaveNoEntries() {
+        Limit limit = Limit.of("free", Algorithm.SLIDING_LOG).rate("5/d").build();
+        RateLimiter limiter = limiter(limit);
+        Deque<Reservation> calls = new ArrayDeque<>();
+        for (int i = 0; i < 3_000; i++) {
+            ticker.advance(Duration.ofMillis(1));
+            Reservation call = limiter.reserve("k", 1, 0);
+            assertThat(call.isRefused()).isFalse();
+            calls.add(call);
+            if (calls.size() > 2) {
+                calls.remove().settle(0);
+            }
+        }
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+        assertThat(entries("free")).isLessThan(600);
+    }
+
+    /** Over several blocks of entries, with weights, charges and calls that are given back in any order. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4})
+    void aLogWithoutEmptyEntriesDecidesAsOneInMemory(long seed) {
+        Limit limit = Limit.of("same", Algorithm.SLIDING_LOG).rate("3000/s").build();
+        RateLimiter redis = limiter(limit);
+        RateLimiter memory = new InMemoryRateLimiter(limit, ticker, 10);
+        Random random = new Random(seed);
+        List<Reservation[]> calls = new ArrayList<>();
+        for (int step = 0; step < 6_000; step++) {
+            ticker.advance(Duration.ofNanos(1_000 * random.nextInt(seed % 2 == 0 ? 300 : 600)));
+            if (random.nextInt(16) > 6 || calls.isEmpty()) {
+                long permits = 1 + random.nextInt(seed > 2 ? 3 : 1);
+                Reservation[] both = {redis.reserve("k", permits, 0), memory.reserve("k", permits, 0)};
+                assertThat(both[0].isRefused()).as("step %d", step).isEqualTo(both[1].isRefused());
+                if (!both[0].isRefused()) {
+                    calls.add(both);
+                }
+            } else {
+                Reservation[] both = calls.remove(random.nextInt(calls.size()));
+                long cost = random.nextInt(8) == 0 ? 1 + random.nextInt(4) : 0;
+                both[0].settle(cost);
+                both[1].settle(cost);
+            }
+            if (step % 25 == 0) {
+                Decision expected = memory.peek("k", 500, 0);
+                Decision found = redis.peek("k", 500, 0);
+                assertThat(found.remaining()).as("step %d", step).isEqualTo(expected.remaining());
+                assertThat(found.admitted()).as("step %d", step).isEqualTo(expected.admitted());
+                assertThat(found.retryAfter()).as("step %d", step).isEqualTo(expected.retryAfter());
+            }
+        }
+    }
+}
