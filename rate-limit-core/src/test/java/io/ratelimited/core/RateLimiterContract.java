@@ -1223,8 +1223,8 @@ public abstract class RateLimiterContract {
     void oneWrongReadingOfTheWallClockClosesNoWindow(String rate) {
         Instant right = Instant.parse("2026-03-03T10:00:10Z");
         ticker.setWallClock(right);
-        RateLimiter limiter = limiter(
-                Limit.of("calendar", Algorithm.FIXED_WINDOW).rate(rate).build());
+        RateLimiter limiter =
+                limiter(Limit.of("calendar", Algorithm.FIXED_WINDOW).rate(rate).build());
         ticker.setWallClock(Instant.parse("2036-07-01T12:00:00Z"));
         assertThat(limiter.tryAcquire("ahead", 2)).isTrue();
         ticker.setWallClock(right.plusSeconds(1));

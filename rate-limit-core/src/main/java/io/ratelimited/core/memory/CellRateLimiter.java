@@ -328,7 +328,8 @@ final class CellRateLimiter implements MemoryLimiter {
         if (shown == SteadyClock.NOT_BACK || !parameters.followsCalendar()) {
             return;
         }
-        CellParameters next = CellFactory.parameters(parameters.limit(), clock.ticker().nanos(), base);
+        CellParameters next =
+                CellFactory.parameters(parameters.limit(), clock.ticker().nanos(), base);
         next.goBackTo(shown);
         next.inherit(parameters, shown);
         clock.setBack(shown);

@@ -311,8 +311,9 @@ final class FixedWindow extends Cell {
         Cell resume(Cell before, long at) {
             long word = ((FixedWindow) before).word;
             Window back = steppedBackTo;
-            boolean isFarAhead = back != null && start(word >> bits) - at > period;
-            return new FixedWindow(this, isFarAhead ? (back.index << bits) + taken(word) : word);
+            return new FixedWindow(
+                    this,
+                    back != null && start(word >> bits) - at > period ? (back.index << bits) + taken(word) : word);
         }
 
         @Override

@@ -59,7 +59,9 @@ class SlidingLogEntriesTest {
                         .filter(entry -> at - entry[0] < 1_000_000_000L)
                         .mapToLong(entry -> entry[1])
                         .sum();
-                assertThat(log.remaining(now)).as("seed %d, step %d", seed, step).isEqualTo(Math.max(0, 20 - used));
+                assertThat(log.remaining(now))
+                        .as("seed %d, step %d", seed, step)
+                        .isEqualTo(Math.max(0, 20 - used));
                 if (random.nextInt(3) > 0 || calls.isEmpty()) {
                     Grant call = new Grant(1 + random.nextInt(3));
                     if (log.reserve(call.permits(), now, 0, call) == 0) {

@@ -64,8 +64,8 @@ class SteadyClockTest {
     void aReadingThatArrivesLateIsNoStepBack() {
         ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(1_000));
         SteadyClock clock = new SteadyClock(ticker);
-        clock.holdCalendar(60_000_000_000L, () -> assertThat(clock.steppedBackTo())
-                .isEqualTo(SteadyClock.NOT_BACK));
+        clock.holdCalendar(
+                60_000_000_000L, () -> assertThat(clock.steppedBackTo()).isEqualTo(SteadyClock.NOT_BACK));
         long early = clock.read(CALENDAR);
         ticker.setWallClock(Instant.ofEpochSecond(2_000));
         clock.now(CALENDAR);

@@ -104,7 +104,7 @@ final class LimitMeters {
     private void countBlocks() {
         if (countsBlocks.get()
                 || !(named instanceof ConfiguredLimit configured)
-                || configured.limiters().stream().allMatch(own -> own.limit().block() == null)
+                || !mayBlock(configured)
                 || !countsBlocks.compareAndSet(false, true)) {
             return;
         }
@@ -118,9 +118,16 @@ final class LimitMeters {
                 .register(registry));
     }
 
+    /** Asked at each rejection, so it looks at no limiter of a caller: one that blocks has begun a block. */
+    private static boolean mayBlock(ConfiguredLimit limit) {
+        return limit.limit().block() != null
+                || limit.blocks() > 0
+                || limit.tiers().values().stream().anyMatch(tier -> tier.limit().block() != null);
+    }
+
     /** Returns how many keys are blocked. */
     static long blocked(ConfiguredLimit limit) {
-        return limit.limiters().stream()
+        return limiters(limit)
                 .mapToLong(own -> own.blockedKeys().count())
                 .sum();
     }
@@ -135,9 +142,11 @@ final class LimitMeters {
                 .register(registry));
     }
 
-    /** The limiter of a limit and those of its tiers. */
+    /** The limiter of a limit, those of its tiers, and those of callers with numbers of their own. */
     static Stream<RateLimiter> limiters(NamedLimit limit) {
-        return Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream());
+        return limit instanceof ConfiguredLimit configured
+                ? configured.limiters().stream()
+                : Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream());
     }
 
     void count(Outcome outcome, Decision.Source source, long waitedNanos) {

@@ -6,7 +6,6 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.time.Instant;
@@ -16,7 +15,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.stream.Stream;
 
 /** Blocked keys as the endpoint shows them: only of limits that have blocks, or had them. Thread-safe. */
 final class ShownBlocks {
@@ -34,8 +32,8 @@ final class ShownBlocks {
     /** Adds how many keys of a limit are blocked, and those whose blocks end last. */
     void add(NamedLimit limit, Map<String, Object> report) {
         List<BlockedKey> blocked =
-                limiters(limit).flatMap(RateLimiter::blockedKeys).toList();
-        if (blocked.isEmpty() && limiters(limit).allMatch(own -> own.limit().block() == null)) {
+                LimitMeters.limiters(limit).flatMap(RateLimiter::blockedKeys).toList();
+        if (blocked.isEmpty() && LimitMeters.limiters(limit).allMatch(own -> own.limit().block() == null)) {
             return;
         }
         report.put("blocked", blocked.size());
@@ -46,12 +44,6 @@ final class ShownBlocks {
                         .limit(SHOWN)
                         .map(this::describe)
                         .toList());
-    }
-
-    private static Stream<RateLimiter> limiters(NamedLimit limit) {
-        return limit instanceof ConfiguredLimit configured
-                ? configured.limiters().stream()
-                : LimitMeters.limiters(limit);
     }
 
     private Map<String, Object> describe(BlockedKey block) {

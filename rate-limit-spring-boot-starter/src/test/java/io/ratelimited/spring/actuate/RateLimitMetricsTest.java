@@ -2,6 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tag;
@@ -13,14 +14,17 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
@@ -58,6 +62,45 @@ class RateLimitMetricsTest {
                     .isEqualTo(2);
             assertThat(count(context.getBean(MeterRegistry.class), "rejected", "memory"))
                     .isEqualTo(3);
+        });
+    }
+
+    @Test
+    void gaugesCountCallersWithNumbersOfTheirOwn() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            limits.assign("search", "own", LimitProperties.of(Map.of("rate", "7/s")), null);
+            limits.tryAcquire("search", "own");
+            limits.tryAcquire("search", "other");
+            assertThat(context.getBean(MeterRegistry.class)
+                            .get("rate.limit.keys")
+                            .tag("limit", "search")
+                            .gauge()
+                            .value())
+                    .isEqualTo(2);
+        });
+    }
+
+    /** A list of all of them would be larger. */
+    @Test
+    void aRejectionLooksAtNoOtherCallerWithNumbersOfItsOwn() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            int callers = 3_000;
+            for (int i = 0; i < callers; i++) {
+                limits.assign("search", "caller " + i, LimitProperties.of(Map.of("rate", (i + 2) + "/d")), null);
+            }
+            while (limits.tryAcquire("search", "caller 0")) {
+                continue;
+            }
+            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+            long least = Long.MAX_VALUE;
+            for (int i = 0; i < 50; i++) {
+                long before = threads.getCurrentThreadAllocatedBytes();
+                limits.tryAcquire("search", "caller 0");
+                least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+            }
+            assertThat(least).isLessThan(callers);
         });
     }
 

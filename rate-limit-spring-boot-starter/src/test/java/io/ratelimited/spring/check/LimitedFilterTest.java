@@ -12,8 +12,8 @@ import jakarta.servlet.ServletResponse;
 import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.context.annotation.Proxyable;
 import org.springframework.context.annotation.ProxyType;
+import org.springframework.context.annotation.Proxyable;
 import org.springframework.web.filter.GenericFilterBean;
 
 /** Filters whose container calls final methods on the proxy, which has none of the fields of the filter. */
@@ -34,8 +34,9 @@ final class LimitedFilterTest {
 
     @Test
     void withoutFinalMethodsAFilterCanBeLimited() {
-        Contexts.runner().withBean(Plain.class).run(context -> assertThat(context)
-                .hasNotFailed());
+        Contexts.runner()
+                .withBean(Plain.class)
+                .run(context -> assertThat(context).hasNotFailed());
     }
 
     @Test
