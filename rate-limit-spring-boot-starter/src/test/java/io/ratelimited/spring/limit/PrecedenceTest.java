@@ -24,6 +24,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -196,6 +197,36 @@ class PrecedenceTest {
                                 .limit()
                                 .startsOn())
                         .isEqualTo("MONDAY"));
+    }
+
+    @Test
+    void aChangeOfALimitLeavesTheFirstDayOfItsTiersAndCallers() {
+        Contexts.with(runner, Said.class)
+                .withPropertyValues(
+                        "rate-limit.limits.quota.rate=7/month",
+                        "rate-limit.limits.quota.tiers.more.rate=70/month",
+                        "rate-limit.limits.quota.tiers.same.max-waiting=5")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    NamedLimit quota = limits.get("quota");
+                    limits.assign("quota", "own", LimitProperties.of(Map.of("rate", "9/month")), null);
+                    limits.update("quota", LimitProperties.of(Map.of("rate", "7/week")));
+                    assertThat(quota.limit().startsOn()).isEqualTo("MONDAY");
+                    assertThat(quota.tiers().get("same").limit().startsOn()).isEqualTo("MONDAY");
+                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
+                    assertThat(((ConfiguredLimit) quota)
+                                    .limiterOf("own", quota.limiter())
+                                    .limit()
+                                    .startsOn())
+                            .isEqualTo("15");
+                    limits.update("quota", limit -> limit.rate("7/year"));
+                    assertThat(quota.limit().startsOn()).isEqualTo("01-01");
+                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
+                    limits.update("quota", LimitProperties.of(Map.of("rate", "8/month", "startsOn", "20")));
+                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("20");
+                    limits.revert("quota");
+                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
+                });
     }
 
     @Test

@@ -13,11 +13,14 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -342,11 +345,33 @@ public final class ResolvedLimit {
         inherited
                 .keySet()
                 .removeIf(property -> !property.isInherited() || (property == LimitProperty.BURST && rate != null));
-        return resolve(
-                name,
-                partPlace,
-                List.of(
-                        new Layer(Layer.Strength.STATED, statedAt, remedy, own),
-                        new Layer(Layer.Strength.KEPT, partPlace, remedy, inherited)));
+        List<Layer> all = new ArrayList<>();
+        all.add(new Layer(Layer.Strength.STATED, statedAt, remedy, own));
+        all.add(new Layer(Layer.Strength.KEPT, partPlace, remedy, inherited));
+        if (values.containsKey(LimitProperty.RATE)) {
+            firstDays(partPlace, remedy).forEach(all::add);
+        }
+        return resolve(name, partPlace, all);
+    }
+
+    /**
+     * The first days that were stated for the limit, each with the rate that it was stated for: a part of it may still count by
+     * the months for which the limit itself, since its rate was changed, has no first day any more.
+     */
+    private Stream<Layer> firstDays(String partPlace, String remedy) {
+        return IntStream.range(0, layers.size())
+                .filter(i -> layers.get(i).strength() != Layer.Strength.DEFAULT
+                        && layers.get(i).values().get(LimitProperty.STARTS_ON) != null)
+                .mapToObj(i -> {
+                    Map<LimitProperty, Object> stated = new EnumMap<>(LimitProperty.class);
+                    stated.put(
+                            LimitProperty.STARTS_ON,
+                            Objects.requireNonNull(layers.get(i).values().get(LimitProperty.STARTS_ON)));
+                    Object rate = rate(layers.subList(i, layers.size()));
+                    if (rate != null) {
+                        stated.put(LimitProperty.RATE, rate);
+                    }
+                    return new Layer(Layer.Strength.KEPT, partPlace, remedy, stated);
+                });
     }
 }
