@@ -327,10 +327,15 @@ public final class CallExpression {
     public Object asKey(@Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
         if (id instanceof Principal principal) {
-            id = principal.getName();
+            id = CallerNames.of(principal);
         }
         if (id instanceof CharSequence || id instanceof URI) {
             String string = id.toString();
+            if (CallerNames.isDefaultText(string)) {
+                throw new IllegalStateException(this + ": " + LogText.escaped(string)
+                        + " is the text of an object without toString(), which is another key for each object: use what"
+                        + " identifies it, such as its id; the call was not made");
+            }
             return string.isBlank() ? null : string;
         }
         if (id == null) {
