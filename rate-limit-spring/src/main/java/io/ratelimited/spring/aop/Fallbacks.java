@@ -57,13 +57,13 @@ final class Fallbacks {
                     "fallback " + name + " is the limited method itself, which would then go without a limit",
                     "Name another method. [RL-107]");
         }
-        if (!fits(method, found)) {
+        if (!fits(method, found) || !fitsByGenerics(method, found, userClass)) {
             throw new InvalidRateLimitException(
                     limit,
                     place,
                     "fallback method " + name + " returns "
-                            + found.getReturnType().getName() + ", not "
-                            + method.getReturnType().getName(),
+                            + ResolvableType.forMethodReturnType(found, userClass) + ", not "
+                            + ResolvableType.forMethodReturnType(method, userClass),
                     "Return what " + KotlinNames.of(method) + " returns. [RL-107]");
         }
         ReflectionUtils.makeAccessible(found);
@@ -115,6 +115,49 @@ final class Fallbacks {
                 || CompletionStage.class.isAssignableFrom(type)
                 || (fallback.getReturnType() != void.class
                         && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
+    }
+
+    /** Returns whether the types of results may be those of the method: as far as both are known, by their generics. */
+    private static boolean fitsByGenerics(Method method, Method fallback, Class<?> userClass) {
+        if (KotlinDetector.isSuspendingFunction(method) || KotlinDetector.isSuspendingFunction(fallback)) {
+            return true;
+        }
+        ResolvableType wanted = ResolvableType.forMethodReturnType(method, userClass);
+        ResolvableType found = ResolvableType.forMethodReturnType(fallback, userClass);
+        if (!isLater(wanted.toClass())) {
+            return fits(wanted, found);
+        }
+        // A later result may be stated as the result itself.
+        ResolvableType result = isLater(found.toClass()) ? later(found) : found;
+        return result.toClass() == void.class || fits(later(wanted), result);
+    }
+
+    private static boolean isLater(Class<?> type) {
+        return CompletionStage.class.isAssignableFrom(type)
+                || ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null;
+    }
+
+    /** The type of a later result; unknown for one that has none, or several type variables. */
+    private static ResolvableType later(ResolvableType type) {
+        return type.getGenerics().length == 1 ? type.getGeneric(0) : ResolvableType.NONE;
+    }
+
+    private static boolean fits(ResolvableType wanted, ResolvableType found) {
+        Class<?> type = wanted.resolve();
+        Class<?> other = found.resolve();
+        if (type == null || other == null) {
+            return true;
+        }
+        if (!ClassUtils.isAssignable(type, other)) {
+            return false;
+        }
+        ResolvableType as = found.as(type);
+        for (int i = 0; i < wanted.getGenerics().length && i < as.getGenerics().length; i++) {
+            if (!fits(wanted.getGeneric(i), as.getGeneric(i))) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /**

@@ -225,7 +225,7 @@ public final class LimitUse {
         Object tierName = ObjectUtils.unwrapOptional(value);
         return tierName == null || tierName.toString().isBlank()
                 ? limit.limiter()
-                : limit.limiterOfTier(tierName.toString());
+                : limit.limiterOfTier(tierName);
     }
 
     /** Returns whether no instance of a parameter's type can be a key. */

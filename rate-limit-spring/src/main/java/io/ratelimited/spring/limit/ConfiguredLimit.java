@@ -15,6 +15,7 @@ import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.overload.CallClasses;
 import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.RelaxedNames;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -171,15 +172,24 @@ public final class ConfiguredLimit implements NamedLimit {
         PropertyChecks.warnOfTiersWithout(expression, tiers.keySet(), name(), usedAt);
     }
 
-    /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */
-    public RateLimiter limiterOfTier(String tier) {
-        RateLimiter found = tiers.get(tier);
+    /**
+     * The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once.
+     *
+     * @param tier its name, or an enum constant, as {@link RelaxedNames} finds it
+     */
+    public RateLimiter limiterOfTier(Object tier) {
+        RateLimiter found = tier instanceof String ? tiers.get(tier) : null;
         if (found != null) {
             return found;
         }
+        String name = RelaxedNames.find(tiers.keySet(), tier);
+        RateLimiter relaxed = name == null ? null : tiers.get(name);
+        if (relaxed != null) {
+            return relaxed;
+        }
         if (!warnedOfTier) {
             warnedOfTier = true;
-            LOG.warn("Rate limit '" + name() + "' has no tier '" + LogText.escaped(tier)
+            LOG.warn("Rate limit '" + name() + "' has no tier '" + LogText.escaped(tier.toString())
                     + "': the limit itself applies. Tiers: " + tiers.keySet() + " [RL-208]");
         }
         return limiter;

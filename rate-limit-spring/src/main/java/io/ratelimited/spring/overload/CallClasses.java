@@ -6,6 +6,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.text.RelaxedNames;
 import io.ratelimited.spring.text.SimilarName;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -43,7 +44,7 @@ public final class CallClasses {
             return;
         }
         for (String constant : priority.constants()) {
-            if (!constant.isBlank() && !classes.contains(constant)) {
+            if (!constant.isBlank() && RelaxedNames.find(classes, constant) == null) {
                 throw new InvalidRateLimitException(
                         limit.name(),
                         usedAt,
@@ -66,11 +67,12 @@ public final class CallClasses {
     public int rank(RateLimiter asked, @Nullable Object value) {
         Object stated = ObjectUtils.unwrapOptional(value);
         String name = stated == null ? "" : stated.toString();
-        if (name.isBlank()) {
+        if (stated == null || name.isBlank()) {
             return RateLimiter.NO_RANK;
         }
         Limit applied = asked.limit();
-        int rank = applied.rank(name);
+        String known = RelaxedNames.find(applied.priorities(), stated);
+        int rank = known == null ? -1 : applied.rank(known);
         if (rank < 0 && !warned && !applied.priorities().isEmpty()) {
             warned = true;
             LOG.warn("Rate limit '" + applied.name() + "' has no priority '" + LogText.escaped(name)
