@@ -1,10 +1,10 @@
 package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Rate;
+import java.util.Map;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -59,9 +59,26 @@ final class DisabledTest {
             assertThat(limits.get("cluster").limit().algorithm()).isEqualTo(Algorithm.GCRA);
             assertThat(limits.update("login", limit -> limit.rate("9/m")).rate())
                     .isEqualTo(Rate.parse("9/m"));
-            assertThatThrownBy(() -> limits.get("lgoin"))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("login");
+        });
+    }
+
+    /** Nobody reads annotations then, so that any other name may be that of one. */
+    @Test
+    void limitsOfAnnotationsCanBeReadAndChangedToNoEffect() {
+        run(limits -> {
+            String name = "only an annotation has it";
+            assertThat(limits.get(name).name()).isEqualTo(name);
+            assertThat(limits.get(name).limit().isUnlimited()).isTrue();
+            assertThat(limits.get(name).tiers()).isEmpty();
+            assertThat(limits.update(name, limit -> limit.rate("9/m")).isUnlimited())
+                    .isTrue();
+            assertThat(limits.update(name, LimitProperties.of(Map.of("rate", "9/m")))
+                            .isUnlimited())
+                    .isTrue();
+            assertThat(limits.revert(name).isUnlimited()).isTrue();
+            limits.assign(name, "ann", LimitProperties.of(Map.of("rate", "9/m")), null);
+            limits.revoke(name, "ann");
+            assertThat(limits.tryAcquire(name, "ann")).isTrue();
         });
     }
 

@@ -179,8 +179,9 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             case "Duration" -> "use a duration such as 500ms, 10s or PT10S";
             case "ZoneId" -> "use a time zone such as Europe/Berlin";
             case "Double" -> "use a number";
-            case "List" -> "use a list such as [\"critical\", \"batch\"]";
-            case "Map" -> "use an object such as {\"batch\": \"5%\"}";
+            // Spring Boot's endpoints read texts only: a list or an object in a body is answered before it comes here.
+            case "List" -> "use a text such as \"critical, batch\"";
+            case "Map" -> "use a text such as \"batch=5%, normal=20%\"";
             default -> "use a whole number";
         };
     }

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.security.Principal;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -119,6 +120,10 @@ final class WebRequests implements OperationInvokerAdvisor {
         for (int end = path.length; end > 0; end--) {
             String name = join(path, 0, end);
             try {
+                if (end > 1 && !(rateLimits.get(name) instanceof ConfiguredLimit)) {
+                    // Where nothing is limited, any name may be that of an annotation.
+                    continue;
+                }
                 rateLimits.get(name);
                 String rest = end < path.length ? join(path, end, path.length) : null;
                 return new Target(name, rest != null ? rest : key);

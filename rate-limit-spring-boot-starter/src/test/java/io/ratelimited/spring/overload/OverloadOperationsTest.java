@@ -177,7 +177,7 @@ class OverloadOperationsTest {
             assertThatThrownBy(() -> endpoint.update("busy", "shares=bulk=5%"))
                     .hasMessageContaining("must be of classes in priorities");
             assertThatThrownBy(() -> endpoint.update("busy", "shares=5%"))
-                    .hasMessageContaining("use an object such as {\"batch\": \"5%\"}");
+                    .hasMessageContaining("use a text such as \"batch=5%, normal=20%\"");
             RateLimits limits = context.getBean(RateLimits.class);
             assertThat(limits.revert("busy").maxConcurrent()).isEqualTo(2);
         });

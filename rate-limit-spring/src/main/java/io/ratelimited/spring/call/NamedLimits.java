@@ -11,6 +11,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.expression.CallResult;
@@ -21,6 +22,7 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
@@ -182,27 +184,49 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public Limit update(String name, UnaryOperator<Limit.Builder> change) {
-        return registry.changes().update(registry.get(name), change, author());
+        ConfiguredLimit limit = changed(name);
+        return limit == null
+                ? unlimited(name).limit()
+                : registry.changes().update(limit, change, author());
     }
 
     @Override
     public Limit update(String name, LimitProperties changes) {
-        return registry.changes().update(registry.get(name), changes, author());
+        ConfiguredLimit limit = changed(name);
+        return limit == null
+                ? unlimited(name).limit()
+                : registry.changes().update(limit, changes, author());
     }
 
     @Override
     public Limit revert(String name) {
-        return registry.changes().revert(registry.get(name), author());
+        ConfiguredLimit limit = changed(name);
+        return limit == null ? unlimited(name).limit() : registry.changes().revert(limit, author());
     }
 
     @Override
     public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
-        registry.changes().assign(registry.get(name), key, budget, lasting, author());
+        ConfiguredLimit limit = changed(name);
+        if (limit != null) {
+            registry.changes().assign(limit, key, budget, lasting, author());
+        }
     }
 
     @Override
     public void revoke(String name, Object key) {
-        registry.changes().revoke(registry.get(name), key, author());
+        ConfiguredLimit limit = changed(name);
+        if (limit != null) {
+            registry.changes().revoke(limit, key, author());
+        }
+    }
+
+    /**
+     * The limit that a change means; null for one that may be an annotation's, which nobody has read where nothing is limited.
+     *
+     * @throws IllegalArgumentException when there is none
+     */
+    private @Nullable ConfiguredLimit changed(String name) {
+        return enabled || registry.isDefined(name) ? registry.get(name) : null;
     }
 
     @Override
@@ -215,6 +239,51 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public NamedLimit get(String name) {
-        return registry.get(name);
+        ConfiguredLimit limit = changed(name);
+        return limit == null ? new Unread(name, unlimited(name)) : limit;
+    }
+
+    /** A limit that only an annotation may define, which nobody has read where nothing is limited. */
+    private record Unread(String name, RateLimiter limiter) implements NamedLimit {
+
+        @Override
+        public String place() {
+            return "rate-limit.enabled";
+        }
+
+        @Override
+        public Map<String, RateLimiter> tiers() {
+            return Map.of();
+        }
+
+        @Override
+        public Limit limit() {
+            return limiter.limit();
+        }
+
+        @Override
+        public LimitProperties properties() {
+            return LimitProperties.of(Map.of("algorithm", "token-bucket", "rate", "unlimited"));
+        }
+
+        @Override
+        public Policy policy() {
+            return Policy.REJECT;
+        }
+
+        @Override
+        public long maxWaitNanos() {
+            return 0;
+        }
+
+        @Override
+        public boolean showsHeaders() {
+            return false;
+        }
+
+        @Override
+        public RateLimitChangedEvent.Scope scope() {
+            return RateLimitChangedEvent.Scope.INSTANCE;
+        }
     }
 }

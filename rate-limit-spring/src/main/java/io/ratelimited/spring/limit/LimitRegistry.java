@@ -167,6 +167,11 @@ public final class LimitRegistry {
         return all().stream().filter(ConfiguredLimit::remembersKeys).toList();
     }
 
+    /** Returns whether properties or code that was read define a limit of a name. */
+    public boolean isDefined(String name) {
+        return limits.containsKey(name) || properties.limits().containsKey(name);
+    }
+
     /**
      * The limit of a name.
      *

@@ -1,8 +1,9 @@
 package io.ratelimited.spring.text;
 
+import java.io.Serial;
 import java.util.function.BiConsumer;
-import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +32,36 @@ public final class LogText {
     private static String line(String text) {
         return UNSAFE.matcher(text)
                 .replaceAll(unsafe -> String.format("\\\\u%04x", unsafe.group().codePointAt(0)));
+    }
+
+    /** A failure with the same stack, and texts on one line; what it suppresses is left out. */
+    public static Throwable escaped(Throwable failure) {
+        return escaped(failure, MOST_CAUSES);
+    }
+
+    private static Throwable escaped(Throwable failure, int depth) {
+        Throwable cause = failure.getCause();
+        return new Escaped(failure, cause == null || depth == 0 ? null : escaped(cause, depth - 1));
+    }
+
+    /** Stands for a failure in a log. */
+    private static final class Escaped extends Exception {
+
+        @Serial
+        private static final long serialVersionUID = 1L;
+
+        private final String text;
+
+        private Escaped(Throwable failure, @Nullable Throwable cause) {
+            super(cause);
+            this.text = line(failure.toString());
+            setStackTrace(failure.getStackTrace());
+        }
+
+        @Override
+        public String toString() {
+            return text;
+        }
     }
 
     /** The log of a class. */
@@ -66,7 +97,7 @@ public final class LogText {
 
         public void debug(String message, Throwable failure) {
             if (log.isDebugEnabled()) {
-                log(message, failure, log::debug, log::debug);
+                log(message, failure, log::debug);
             }
         }
 
@@ -79,22 +110,19 @@ public final class LogText {
         }
 
         public void warn(String message, Throwable failure) {
-            log(message, failure, log::warn, log::warn);
+            log(message, failure, log::warn);
         }
 
-        /** A stack quotes the texts of a failure and of its causes: where they are not one line each, only they are logged. */
+        /** A stack quotes the texts of a failure and of its causes: where they are not one line each, it quotes them escaped. */
         private static void log(
-                String message, Throwable failure, Consumer<Object> alone, BiConsumer<Object, Throwable> withStack) {
-            StringBuilder texts = new StringBuilder(failure.toString());
-            Throwable cause = failure.getCause();
+                String message, Throwable failure, BiConsumer<Object, Throwable> withStack) {
+            StringBuilder texts = new StringBuilder();
+            Throwable cause = failure;
             for (int i = 0; cause != null && i < MOST_CAUSES; i++, cause = cause.getCause()) {
-                texts.append("; caused by ").append(cause);
+                texts.append(cause);
+                Stream.of(cause.getSuppressed()).forEach(texts::append);
             }
-            if (UNSAFE.matcher(texts).find()) {
-                alone.accept(line(message + ": " + texts));
-            } else {
-                withStack.accept(line(message), failure);
-            }
+            withStack.accept(line(message), UNSAFE.matcher(texts).find() ? escaped(failure, MOST_CAUSES) : failure);
         }
 
         public void error(String message) {
