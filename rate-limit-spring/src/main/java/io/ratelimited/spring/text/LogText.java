@@ -58,7 +58,9 @@ public final class LogText {
             setStackTrace(failure.getStackTrace());
         }
 
+        /** The class and message of the failure that it stands for: its own class is of no interest. */
         @Override
+        @SuppressWarnings("OverrideThrowableToString")
         public String toString() {
             return text;
         }

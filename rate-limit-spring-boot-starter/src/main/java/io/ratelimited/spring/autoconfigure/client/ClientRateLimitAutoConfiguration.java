@@ -11,9 +11,11 @@ import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.client.ReactiveClientFilter;
 import io.ratelimited.spring.client.SentOnce;
+import io.ratelimited.spring.client.UnlimitedClients;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
 import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
 import org.springframework.beans.factory.ObjectProvider;
@@ -40,6 +42,7 @@ import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Mono;
 
@@ -155,6 +158,44 @@ public final class ClientRateLimitAutoConfiguration {
         RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
             return template -> template.getInterceptors().add(interceptor);
         }
+
+        @Bean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
+        @Lazy(false)
+        static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
+                ConfigurableListableBeanFactory beans) {
+            return new UnlimitedClients<>(
+                    beans,
+                    RestClient.Builder.class,
+                    BlockingConfiguration::isLimited,
+                    "Let RestClientBuilderConfigurer.configure(RestClient.builder()) make it.");
+        }
+
+        @Bean("io.ratelimited.rateLimitUnlimitedRestClients")
+        @Lazy(false)
+        static UnlimitedClients<RestClient> rateLimitUnlimitedRestClients(ConfigurableListableBeanFactory beans) {
+            return new UnlimitedClients<>(
+                    beans,
+                    RestClient.class,
+                    client -> isLimited(client.mutate()),
+                    "Let a RestClient.Builder of Spring Boot build it.");
+        }
+
+        @Bean("io.ratelimited.rateLimitUnlimitedRestTemplates")
+        @Lazy(false)
+        static UnlimitedClients<RestTemplate> rateLimitUnlimitedRestTemplates(ConfigurableListableBeanFactory beans) {
+            return new UnlimitedClients<>(
+                    beans,
+                    RestTemplate.class,
+                    template -> template.getInterceptors().stream().anyMatch(BlockingClientInterceptor.class::isInstance),
+                    "Let a RestTemplateBuilder of Spring Boot build it.");
+        }
+
+        private static boolean isLimited(RestClient.Builder builder) {
+            AtomicBoolean limited = new AtomicBoolean();
+            builder.requestInterceptors(
+                    all -> limited.set(all.stream().anyMatch(BlockingClientInterceptor.class::isInstance)));
+            return limited.get();
+        }
     }
 
     /** Clients without threads. The last customizer, so that its filter stands innermost. */
@@ -171,6 +212,33 @@ public final class ClientRateLimitAutoConfiguration {
         @Order(Ordered.LOWEST_PRECEDENCE)
         WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
             return builder -> builder.filter(filter);
+        }
+
+        @Bean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
+        @Lazy(false)
+        static UnlimitedClients<WebClient.Builder> rateLimitUnlimitedWebClientBuilders(
+                ConfigurableListableBeanFactory beans) {
+            return new UnlimitedClients<>(
+                    beans,
+                    WebClient.Builder.class,
+                    ReactiveConfiguration::isLimited,
+                    "Apply the beans of type WebClientCustomizer to it.");
+        }
+
+        @Bean("io.ratelimited.rateLimitUnlimitedWebClients")
+        @Lazy(false)
+        static UnlimitedClients<WebClient> rateLimitUnlimitedWebClients(ConfigurableListableBeanFactory beans) {
+            return new UnlimitedClients<>(
+                    beans,
+                    WebClient.class,
+                    client -> isLimited(client.mutate()),
+                    "Let a WebClient.Builder of Spring Boot build it.");
+        }
+
+        private static boolean isLimited(WebClient.Builder builder) {
+            AtomicBoolean limited = new AtomicBoolean();
+            builder.filters(all -> limited.set(all.stream().anyMatch(ReactiveClientFilter.class::isInstance)));
+            return limited.get();
         }
     }
 }

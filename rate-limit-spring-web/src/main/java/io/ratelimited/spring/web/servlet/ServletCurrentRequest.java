@@ -20,6 +20,11 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
+import org.springframework.security.authentication.AuthenticationTrustResolver;
+import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
+import org.springframework.security.core.Authentication;
+import org.springframework.security.core.context.SecurityContextHolder;
+import org.springframework.util.ClassUtils;
 import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
 import org.springframework.web.servlet.function.EntityResponse;
@@ -37,6 +42,10 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
+    private static final boolean SECURITY = ClassUtils.isPresent(
+            "org.springframework.security.core.context.SecurityContextHolder",
+            ServletCurrentRequest.class.getClassLoader());
+
     private final ServletRequestState state;
 
     /** @param response null if nobody knows it, so that no fields can be set */
@@ -57,7 +66,23 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable Principal principal() {
-        return requireCurrent(request.getUserPrincipal(), "principal");
+        Principal caller = state.isOver() ? null : request.getUserPrincipal();
+        // A message of a WebSocket comes with the security context of its thread, behind a request that knows nobody.
+        Principal ofThread = caller == null && SECURITY ? Security.principal() : null;
+        return ofThread == null ? requireCurrent(caller, "principal") : ofThread;
+    }
+
+    /** Loaded only where Spring Security is. */
+    private static final class Security {
+
+        private static final AuthenticationTrustResolver TRUST = new AuthenticationTrustResolverImpl();
+
+        /** Null for a caller who is not logged in, as in a request. */
+        private static @Nullable Principal principal() {
+            Authentication authentication =
+                    SecurityContextHolder.getContext().getAuthentication();
+            return authentication == null || TRUST.isAnonymous(authentication) ? null : authentication;
+        }
     }
 
     @Override
