@@ -127,9 +127,7 @@ final class LimitMeters {
 
     /** Returns how many keys are blocked. */
     static long blocked(ConfiguredLimit limit) {
-        return limiters(limit)
-                .mapToLong(own -> own.blockedKeys().count())
-                .sum();
+        return limiters(limit).mapToLong(own -> own.blockedKeys().count()).sum();
     }
 
     private void gauge(String name, String description, NamedLimit measured, ToDoubleFunction<RateLimiter> value) {

@@ -33,7 +33,8 @@ final class ShownBlocks {
     void add(NamedLimit limit, Map<String, Object> report) {
         List<BlockedKey> blocked =
                 LimitMeters.limiters(limit).flatMap(RateLimiter::blockedKeys).toList();
-        if (blocked.isEmpty() && LimitMeters.limiters(limit).allMatch(own -> own.limit().block() == null)) {
+        if (blocked.isEmpty()
+                && LimitMeters.limiters(limit).allMatch(own -> own.limit().block() == null)) {
             return;
         }
         report.put("blocked", blocked.size());

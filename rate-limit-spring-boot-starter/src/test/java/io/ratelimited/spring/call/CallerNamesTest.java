@@ -126,13 +126,28 @@ class CallerNamesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"java.lang.Object@1f", "[B@7cafe", "[Ljava.lang.String;@0", "java.lang.Runnable$$Lambda/0x0012@ff"})
+    @ValueSource(
+            strings = {
+                "java.lang.Object@1f",
+                "[B@7cafe",
+                "[Ljava.lang.String;@0",
+                "java.lang.Runnable$$Lambda/0x0012@ff"
+            })
     void aTextOfAnObjectIsNoKey(String text) {
         run(keyed -> assertThatIllegalStateException().isThrownBy(() -> keyed.callByText(text)));
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"ann@cafe", "Ann.Lee@bad", "ann@example.org", "@1", "java.lang.Object@", "java.lang.Object@123456789", "a@b@c"})
+    @ValueSource(
+            strings = {
+                "ann@cafe",
+                "Ann.Lee@bad",
+                "ann@example.org",
+                "@1",
+                "java.lang.Object@",
+                "java.lang.Object@123456789",
+                "a@b@c"
+            })
     void anAddressIsAKey(String text) {
         run(keyed -> {
             keyed.callByText(text);

@@ -18,7 +18,16 @@ import reactor.core.publisher.Mono;
 final class FallbackTypesTest {
 
     @ParameterizedTest
-    @ValueSource(classes = {Lists.class, Futures.class, Later.class, LaterValue.class, Elements.class, Maps.class, Inherited.class})
+    @ValueSource(
+            classes = {
+                Lists.class,
+                Futures.class,
+                Later.class,
+                LaterValue.class,
+                Elements.class,
+                Maps.class,
+                Inherited.class
+            })
     void aResultThatCannotFitFailsStartup(Class<?> bean) {
         Contexts.runner().withBean(bean).run(context -> {
             assertThat(context).hasFailed();
@@ -29,7 +38,9 @@ final class FallbackTypesTest {
 
     @Test
     void resultsThatMayFitPass() {
-        Contexts.runner().withBean(Fitting.class).run(context -> assertThat(context).hasNotFailed());
+        Contexts.runner()
+                .withBean(Fitting.class)
+                .run(context -> assertThat(context).hasNotFailed());
     }
 
     static class Lists {

@@ -52,7 +52,9 @@ class UnlimitedClientsTest {
     }
 
     private static final String[] CLIENT = {
-        "rate-limit.clients.partner.hosts=partner", "rate-limit.clients.partner.limits=calls", "rate-limit.limits.calls.rate=1/s"
+        "rate-limit.clients.partner.hosts=partner",
+        "rate-limit.clients.partner.limits=calls",
+        "rate-limit.limits.calls.rate=1/s"
     };
 
     @Test

@@ -33,7 +33,9 @@ class ThreadsCallerTest {
     private @Nullable Principal principal() {
         RequestContextHolder.setRequestAttributes(new ServletRequestAttributes(request));
         CurrentRequest current = new ServletRequests(
-                        ClientAddress.of(64, List.of()), null, new LimitFields.Style(Headers.NONE, Ticker.system(), null))
+                        ClientAddress.of(64, List.of()),
+                        null,
+                        new LimitFields.Style(Headers.NONE, Ticker.system(), null))
                 .current();
         assertThat(current).isNotNull();
         return current.principal();

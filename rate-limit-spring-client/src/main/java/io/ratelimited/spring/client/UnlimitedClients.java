@@ -37,8 +37,11 @@ public final class UnlimitedClients<T> implements SmartInitializingSingleton {
     public void afterSingletonsInstantiated() {
         for (String name : beans.getBeanNamesForType(type, false, false)) {
             if (beans.containsSingleton(name) && !isLimited.test(beans.getBean(name, type))) {
-                LOG.warn("Calls of bean '" + LogText.escaped(name) + "' are not limited by rate-limit.clients: the application"
-                        + " has built this " + type.getName().substring(type.getPackageName().length() + 1)
+                LOG.warn("Calls of bean '" + LogText.escaped(name)
+                        + "' are not limited by rate-limit.clients: the application"
+                        + " has built this "
+                        + type.getName()
+                                .substring(type.getPackageName().length() + 1)
                                 .replace('$', '.')
                         + " itself. " + remedy + " [RL-230]");
             }

@@ -223,9 +223,7 @@ public final class LimitUse {
 
     private RateLimiter limiterOf(@Nullable Object value) {
         Object tierName = ObjectUtils.unwrapOptional(value);
-        return tierName == null || tierName.toString().isBlank()
-                ? limit.limiter()
-                : limit.limiterOfTier(tierName);
+        return tierName == null || tierName.toString().isBlank() ? limit.limiter() : limit.limiterOfTier(tierName);
     }
 
     /** Returns whether no instance of a parameter's type can be a key. */

@@ -185,17 +185,13 @@ public final class NamedLimits implements RateLimits {
     @Override
     public Limit update(String name, UnaryOperator<Limit.Builder> change) {
         ConfiguredLimit limit = changed(name);
-        return limit == null
-                ? unlimited(name).limit()
-                : registry.changes().update(limit, change, author());
+        return limit == null ? unlimited(name).limit() : registry.changes().update(limit, change, author());
     }
 
     @Override
     public Limit update(String name, LimitProperties changes) {
         ConfiguredLimit limit = changed(name);
-        return limit == null
-                ? unlimited(name).limit()
-                : registry.changes().update(limit, changes, author());
+        return limit == null ? unlimited(name).limit() : registry.changes().update(limit, changes, author());
     }
 
     @Override

@@ -394,8 +394,7 @@ public final class CallExpression {
         String escaped = LogText.escaped(why);
         // A cause is logged as it is: one with text of a caller could forge lines of the log.
         return new IllegalStateException(
-                this + " failed: " + escaped + consequence,
-                escaped.equals(why) ? cause : LogText.escaped(cause));
+                this + " failed: " + escaped + consequence, escaped.equals(why) ? cause : LogText.escaped(cause));
     }
 
     /** The name of the expression, and its text. */

@@ -116,8 +116,7 @@ public final class LogText {
         }
 
         /** A stack quotes the texts of a failure and of its causes: where they are not one line each, it quotes them escaped. */
-        private static void log(
-                String message, Throwable failure, BiConsumer<Object, Throwable> withStack) {
+        private static void log(String message, Throwable failure, BiConsumer<Object, Throwable> withStack) {
             StringBuilder texts = new StringBuilder();
             Throwable cause = failure;
             for (int i = 0; cause != null && i < MOST_CAUSES; i++, cause = cause.getCause()) {

@@ -186,7 +186,8 @@ public final class ClientRateLimitAutoConfiguration {
             return new UnlimitedClients<>(
                     beans,
                     RestTemplate.class,
-                    template -> template.getInterceptors().stream().anyMatch(BlockingClientInterceptor.class::isInstance),
+                    template ->
+                            template.getInterceptors().stream().anyMatch(BlockingClientInterceptor.class::isInstance),
                     "Let a RestTemplateBuilder of Spring Boot build it.");
         }
 

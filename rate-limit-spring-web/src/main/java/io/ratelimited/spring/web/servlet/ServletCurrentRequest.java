@@ -79,8 +79,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
         /** Null for a caller who is not logged in, as in a request. */
         private static @Nullable Principal principal() {
-            Authentication authentication =
-                    SecurityContextHolder.getContext().getAuthentication();
+            Authentication authentication = SecurityContextHolder.getContext().getAuthentication();
             return authentication == null || TRUST.isAnonymous(authentication) ? null : authentication;
         }
     }
