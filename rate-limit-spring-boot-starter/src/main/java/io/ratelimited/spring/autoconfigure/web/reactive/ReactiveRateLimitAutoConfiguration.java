@@ -27,6 +27,7 @@ import io.ratelimited.spring.web.reactive.ReactiveHandlers;
 import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
+import io.ratelimited.spring.web.reactive.ReactiveVersions;
 import io.ratelimited.spring.web.reactive.RefusalAdvice;
 import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
@@ -48,6 +49,7 @@ import org.springframework.context.annotation.Lazy;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.accept.ApiVersionStrategy;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
@@ -139,14 +141,20 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
     }
 
+    @Bean("io.ratelimited.rateLimitApiVersions")
+    ReactiveVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
+        return new ReactiveVersions(() -> strategies.stream().findFirst().orElse(null));
+    }
+
     @Bean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors);
+            ReactiveCors cors,
+            ReactiveVersions versions) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors, versions);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
@@ -155,8 +163,10 @@ public final class ReactiveRateLimitAutoConfiguration {
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors);
+            ReactiveCors cors,
+            ReactiveVersions versions) {
+        return new RateLimitWebFilter(
+                RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -27,6 +27,7 @@ import io.ratelimited.spring.web.servlet.ServletHandlers;
 import io.ratelimited.spring.web.servlet.ServletProblems;
 import io.ratelimited.spring.web.servlet.ServletRefusals;
 import io.ratelimited.spring.web.servlet.ServletRequests;
+import io.ratelimited.spring.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import java.util.OptionalInt;
@@ -53,6 +54,7 @@ import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
+import org.springframework.web.accept.ApiVersionStrategy;
 import org.springframework.web.cors.CorsConfigurationSource;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
@@ -167,6 +169,11 @@ public final class ServletRateLimitAutoConfiguration {
         return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
     }
 
+    @Bean("io.ratelimited.rateLimitApiVersions")
+    ServletVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
+        return new ServletVersions(() -> strategies.stream().findFirst().orElse(null));
+    }
+
     @Bean("io.ratelimited.rateLimitFilter")
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
@@ -174,9 +181,10 @@ public final class ServletRateLimitAutoConfiguration {
             ServletRequests requests,
             ServletRefusals refusals,
             ServletCors cors,
+            ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
-        return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors);
+        return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors, versions);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
@@ -186,9 +194,10 @@ public final class ServletRateLimitAutoConfiguration {
             ServletRequests requests,
             ServletRefusals refusals,
             ServletCors cors,
+            ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
-        return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors);
+        return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)
