@@ -3,6 +3,7 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import jakarta.servlet.Filter;
 import jakarta.servlet.http.HttpServlet;
@@ -29,6 +30,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
@@ -46,6 +48,7 @@ import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.security.web.access.intercept.AuthorizationFilter;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.cors.CorsConfiguration;
 import org.springframework.web.cors.UrlBasedCorsConfigurationSource;
@@ -78,6 +81,7 @@ class CredentialsAttacksTest {
     };
 
     private static final AtomicReference<CompletableFuture<String>> LATER = new AtomicReference<>();
+    private static final AtomicInteger CHECKED = new AtomicInteger();
     private static final AtomicInteger WAITING = new AtomicInteger();
     private static final AtomicInteger ANSWERED_BY_SERVLET = new AtomicInteger();
 
@@ -254,6 +258,18 @@ class CredentialsAttacksTest {
         }
     }
 
+    /** Of a handler method that is limited by its class, and called by another handler for many accounts. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/batch/of-ann", "/batch/after-a-decoy", "/logins/again"})
+    void aBatchOfGuessesIsChargedEach(String path) {
+        RunningServer server = SERVERS.get(kind, List.of(Open.class, Logins.class, Batch.class));
+        CHECKED.set(0);
+        assertThat(server.get(path + "?user=ann").statusCode()).isEqualTo(429);
+        assertThat(CHECKED).as("passwords of ann").hasValue(5);
+        assertThat(server.get("/logins/check?user=ann").statusCode()).isEqualTo(429);
+        assertThat(server.get("/logins/check?user=tom").statusCode()).isEqualTo(200);
+    }
+
     /** A limit of everybody, which strangers have used up. */
     @Test
     void aLimitWithoutAKeyFailsNoHealthCheck() {
@@ -396,6 +412,55 @@ class CredentialsAttacksTest {
         @GetMapping("/api/x")
         String get() {
             return "x";
+        }
+    }
+
+    @RestController
+    @RateLimited(name = "logins", rate = "5/h", key = "#user")
+    public static class Logins {
+
+        private final ObjectProvider<Logins> self;
+
+        public Logins(ObjectProvider<Logins> self) {
+            this.self = self;
+        }
+
+        @GetMapping("/logins/check")
+        public String check(@RequestParam String user) {
+            if (user.equals("ann")) {
+                CHECKED.incrementAndGet();
+            }
+            return "no";
+        }
+
+        @GetMapping("/logins/again")
+        public String again(@RequestParam String user) {
+            CHECKED.incrementAndGet();
+            return self.getObject().again(user);
+        }
+    }
+
+    @RestController
+    static class Batch {
+
+        private final Logins logins;
+
+        Batch(Logins logins) {
+            this.logins = logins;
+        }
+
+        @GetMapping("/batch/of-ann")
+        String ofAnn() {
+            for (int i = 0; i < 12; i++) {
+                logins.check("ann");
+            }
+            return "all";
+        }
+
+        @GetMapping("/batch/after-a-decoy")
+        String afterADecoy() {
+            logins.check("bob");
+            return ofAnn();
         }
     }
 
