@@ -19,6 +19,7 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.reactive.BlockingExecution;
+import io.ratelimited.spring.web.reactive.ForwardingTransformers;
 import io.ratelimited.spring.web.reactive.LimitedHandlers;
 import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
@@ -132,7 +133,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
         return new ForwardedHeadersCheck(
-                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
+                context, requests.proxies(), ForwardingTransformers::of, requests::readClientIp, requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")

@@ -19,6 +19,7 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.servlet.FieldsFilter;
+import io.ratelimited.spring.web.servlet.ForwardingFilters;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
 import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
@@ -160,7 +161,7 @@ public final class ServletRateLimitAutoConfiguration {
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
         return new ForwardedHeadersCheck(
-                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
+                context, requests.proxies(), ForwardingFilters::of, requests::readClientIp, requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
