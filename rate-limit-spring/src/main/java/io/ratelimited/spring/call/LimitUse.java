@@ -133,6 +133,11 @@ public final class LimitUse {
         return invented(priority);
     }
 
+    /** The permits, if callers state them, and neither their size nor a charge says what the call costs; else null. */
+    public @Nullable String inventedPermits() {
+        return permits == null || charge != null || permits.isSize() ? null : invented(permits);
+    }
+
     private static @Nullable String invented(@Nullable CallExpression expression) {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
@@ -143,6 +148,7 @@ public final class LimitUse {
         return !skips
                 && inventedKey() == null
                 && inventedTier() == null
+                && inventedPermits() == null
                 && when == null
                 && limit.policy() != Policy.SHADOW;
     }
