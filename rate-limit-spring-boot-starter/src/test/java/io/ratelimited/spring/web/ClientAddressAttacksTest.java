@@ -5,14 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.web.RunningServer.Kind;
-import org.springframework.web.server.adapter.ForwardedHeaderTransformer;
-import org.springframework.web.filter.ForwardedHeaderFilter;
-import org.springframework.web.filter.CompositeFilter;
-import org.springframework.core.Ordered;
-import org.springframework.context.annotation.Configuration;
-import org.springframework.context.annotation.Bean;
-import org.springframework.boot.web.servlet.ServletContextInitializer;
-import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import jakarta.servlet.Filter;
 import java.util.List;
 import java.util.stream.Stream;
@@ -26,6 +18,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletContextInitializer;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.Ordered;
+import org.springframework.web.filter.CompositeFilter;
+import org.springframework.web.filter.ForwardedHeaderFilter;
+import org.springframework.web.server.adapter.ForwardedHeaderTransformer;
 
 /** Callers who forge their address. Each test has a budget of one call. */
 @ParameterizedClass
@@ -235,8 +235,7 @@ class ClientAddressAttacksTest {
     @Test
     void aFilterThatNoServerKnowsIsReportedAtItsFirstRequest(CapturedOutput output) {
         if (kind != Kind.REACTOR_NETTY) {
-            try (RunningServer server =
-                    kind.start(List.of(application().get(0), FilterWithinAnother.class))) {
+            try (RunningServer server = kind.start(List.of(application().get(0), FilterWithinAnother.class))) {
                 assertThat(get(server)).isEqualTo(200);
                 assertThat(output).doesNotContain("RL-212");
                 assertThat(get(server, XFF, "192.0.2.1")).isEqualTo(200);

@@ -250,7 +250,8 @@ final class ExpressionWords {
                 && node.getChild(0) instanceof VariableReference variable
                 && SELF.contains(name(text, variable));
         int start = fromRoot ? 1 : 0;
-        boolean argument = compound && onRoot ? isArgumentWritten(node, start) : onRoot && isArguments(node) && isAnyWritten();
+        boolean argument =
+                compound && onRoot ? isArgumentWritten(node, start) : onRoot && isArguments(node) && isAnyWritten();
         boolean part = compound
                 && node.getChild(0) instanceof VariableReference request
                 && isOf(REQUESTS, this.method, position(request))
@@ -286,9 +287,10 @@ final class ExpressionWords {
         if (!indexed) {
             return isAnyWritten();
         }
-        int position = (Integer) Objects.requireNonNull(((IntLiteral) path.getChild(start + 1).getChild(0))
-                .getLiteralValue()
-                .getValue());
+        int position = (Integer)
+                Objects.requireNonNull(((IntLiteral) path.getChild(start + 1).getChild(0))
+                        .getLiteralValue()
+                        .getValue());
         return position < method.getParameterCount()
                 && (isWritten(method, position) || (isOf(REQUESTS, method, position) && readsPart(path)));
     }

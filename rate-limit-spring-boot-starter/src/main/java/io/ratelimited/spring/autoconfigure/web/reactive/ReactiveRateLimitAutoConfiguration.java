@@ -133,7 +133,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
         return new ForwardedHeadersCheck(
-                context, requests.proxies(), ForwardingTransformers::of, requests::readClientIp, requests::watchForProxies);
+                context,
+                requests.proxies(),
+                ForwardingTransformers::of,
+                requests::readClientIp,
+                requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
