@@ -251,7 +251,7 @@ final class ExpressionWords {
                 && SELF.contains(name(text, variable));
         int start = fromRoot ? 1 : 0;
         boolean argument =
-                compound && onRoot ? isArgumentWritten(node, start) : onRoot && isArguments(node) && isAnyWritten();
+                onRoot && (compound ? isArgumentWritten(node, start) : (isArguments(node) && isAnyWritten()));
         boolean part = compound
                 && node.getChild(0) instanceof VariableReference request
                 && isOf(REQUESTS, this.method, position(request))
