@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import java.lang.reflect.Method;
 import java.util.function.Supplier;
 
 /** What limits have decided on the calls of a web request: kept for the fields of its response and for its later calls. */
@@ -29,6 +30,16 @@ public interface RequestDecisions {
      * @param use the name of the use
      */
     default void charged(String use) {}
+
+    /**
+     * Returns whether a call of a handler method is the one by which the request comes to its handler: each further call of it
+     * is made by other code, such as a handler for batches, and counts. To be asked once for each use of a limit and call.
+     *
+     * @param handler the called method, of the class of its bean
+     */
+    default boolean isOwnCall(String use, Method handler) {
+        return false;
+    }
 
     /** Returns whether the request has been {@link #charged} by a use of a limit. */
     default boolean isCharged(String use) {

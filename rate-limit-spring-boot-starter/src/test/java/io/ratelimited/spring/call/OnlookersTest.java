@@ -62,7 +62,7 @@ class OnlookersTest {
                 CurrentRequest.class.getClassLoader(),
                 new Class<?>[] {CurrentRequest.class},
                 (proxy, method, arguments) -> switch (method.getName()) {
-                    case "isCharged" -> false;
+                    case "isCharged", "isOwnCall" -> false;
                     default -> throw new IllegalStateException(method.getName());
                 });
         runner.withBean(CurrentRequest.Source.class, () -> () -> failing).run(context -> {

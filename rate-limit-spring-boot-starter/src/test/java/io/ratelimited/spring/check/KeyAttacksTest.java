@@ -11,6 +11,8 @@ import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpSession;
+import java.lang.reflect.Method;
+import java.security.Principal;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -21,14 +23,30 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.event.ContextRefreshedEvent;
+import org.springframework.graphql.data.method.annotation.Argument;
+import org.springframework.http.codec.multipart.FilePart;
 import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.messaging.handler.annotation.DestinationVariable;
+import org.springframework.messaging.handler.annotation.Header;
+import org.springframework.messaging.handler.annotation.MessageMapping;
+import org.springframework.security.authentication.UsernamePasswordAuthenticationToken;
+import org.springframework.security.core.annotation.AuthenticationPrincipal;
+import org.springframework.validation.annotation.Validated;
 import org.springframework.web.bind.annotation.CookieValue;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.MatrixVariable;
+import org.springframework.web.bind.annotation.ModelAttribute;
 import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.PostMapping;
+import org.springframework.web.bind.annotation.RequestAttribute;
+import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RequestHeader;
 import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.bind.annotation.RequestPart;
 import org.springframework.web.context.request.WebRequest;
+import org.springframework.web.multipart.MultipartFile;
 import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.service.annotation.GetExchange;
 import org.springframework.web.servlet.function.ServerRequest;
 
 /** What the start says of limits that callers can get around with keys of their own, or that fill memory with them. */
@@ -214,6 +232,215 @@ class KeyAttacksTest {
         });
     }
 
+    record Form(String name, String plan, boolean debug, int number, List<String> items) {}
+
+    /** What Spring binds, in every way that it does. */
+    static class Bound {
+
+        @RateLimited(name = "of-path", rate = "5/s", key = "#k")
+        @GetMapping("/{k}")
+        public void path(@PathVariable String k) {}
+
+        @RateLimited(name = "of-matrix", rate = "5/s", key = "#k")
+        public void matrix(@MatrixVariable String k) {}
+
+        @RateLimited(name = "of-body", rate = "5/s", key = "#form.name")
+        public void body(@RequestBody Form form) {}
+
+        @RateLimited(name = "of-part", rate = "5/s", key = "#form.name()")
+        public void part(@RequestPart Form form) {}
+
+        @RateLimited(name = "of-attribute", rate = "5/s", key = "#form.name.toLowerCase()")
+        public void attribute(@ModelAttribute Form form) {}
+
+        @RateLimited(name = "of-form", rate = "5/s", key = "#form.name")
+        @PostMapping("/form")
+        public void form(Form form) {}
+
+        @RateLimited(name = "of-valid-form", rate = "5/s", key = "#form.name")
+        @PostMapping("/valid")
+        public void valid(@Validated @Nullable Form form) {}
+
+        @RateLimited(name = "of-file", rate = "5/s", key = "#file.originalFilename")
+        @PostMapping("/file")
+        public void file(MultipartFile file) {}
+
+        @RateLimited(name = "of-file-part", rate = "5/s", key = "#file.filename()")
+        public void filePart(FilePart file) {}
+
+        @RateLimited(name = "of-host", rate = "5/s", key = "#request.serverName")
+        public void host(HttpServletRequest request) {}
+
+        @RateLimited(name = "of-uri", rate = "5/s", key = "#request.requestURI")
+        public void uri(HttpServletRequest request) {}
+
+        @RateLimited(name = "of-exchange-host", rate = "5/s", key = "#exchange.request.URI.host")
+        public void exchangeHost(ServerWebExchange exchange) {}
+
+        @RateLimited(name = "of-args", rate = "5/s", key = "args[1]")
+        public void args(int other, @RequestParam String k) {}
+
+        @RateLimited(name = "of-root-args", rate = "5/s", key = "#root.args[0].name")
+        public void rootArgs(@RequestBody Form form) {}
+
+        @RateLimited(name = "of-request-args", rate = "5/s", key = "args[0].getHeader('X-Api-Key')")
+        public void requestArgs(HttpServletRequest request) {}
+
+        @RateLimited(name = "of-all-args", rate = "5/s", key = "args")
+        public void allArgs(@RequestParam String k) {}
+
+        @RateLimited(name = "of-stomp-header", rate = "5/s", key = "#k")
+        public void stompHeader(@Header String k) {}
+
+        @RateLimited(name = "of-stomp-variable", rate = "5/s", key = "#k")
+        public void stompVariable(@DestinationVariable String k) {}
+
+        @RateLimited(name = "of-stomp-payload", rate = "5/s", key = "#form.name")
+        @MessageMapping("/form")
+        public void stompPayload(Form form) {}
+
+        @RateLimited(name = "of-graphql", rate = "5/s", key = "#id")
+        public void graphQl(@Argument String id) {}
+    }
+
+    @Test
+    void aKeyOfAnythingThatSpringBindsIsReported(CapturedOutput output) {
+        runner.withBean(Bound.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            for (Method method : Bound.class.getDeclaredMethods()) {
+                RateLimited limit = method.getAnnotation(RateLimited.class);
+                if (limit != null) {
+                    assertThat(output).containsOnlyOnce(INVENTED + " of rate limit '" + limit.name() + "'");
+                }
+            }
+        });
+    }
+
+    static class ChosenByForms {
+
+        @RateLimited(name = "tier-of-form", rate = "5/s", key = "clientIp", tier = "#form.plan")
+        public void tier(@RequestBody Form form) {}
+
+        @RateLimited(name = "when-of-form", rate = "5/s", key = "clientIp", when = "!#form.debug")
+        @PostMapping("/when")
+        public void when(Form form) {}
+
+        @RateLimited(name = "when-of-args", rate = "5/s", key = "clientIp", when = "!args[0].debug")
+        public void whenOfArgs(@ModelAttribute Form form) {}
+
+        @RateLimited(name = "permits-of-form", rate = "5/s", key = "clientIp", permits = "#form.number")
+        public void permits(@RequestBody Form form) {}
+
+        @RateLimited(name = "permits-of-path", rate = "5/s", key = "clientIp", permits = "#n")
+        public void permitsOfPath(@PathVariable int n) {}
+
+        @RateLimited(
+                name = "priority-of-path",
+                algorithm = io.ratelimited.core.Algorithm.CONCURRENCY,
+                maxConcurrent = 5,
+                priority = "#rank")
+        public void priority(@PathVariable String rank) {}
+    }
+
+    @Test
+    void whatAFormOrPathChoosesIsReported(CapturedOutput output) {
+        runner.withBean(ChosenByForms.class)
+                .withPropertyValues(
+                        "rate-limit.limits.tier-of-form.tiers.gold.rate=1000/s",
+                        "rate-limit.limits.priority-of-path.priorities=high,low")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce("callers can choose the tier of rate limit 'tier-of-form'")
+                            .containsOnlyOnce("callers can choose the when of rate limit 'when-of-form'")
+                            .containsOnlyOnce("callers can choose the when of rate limit 'when-of-args'")
+                            .containsOnlyOnce("callers can choose the permits of rate limit 'permits-of-form'")
+                            .containsOnlyOnce("callers can choose the permits of rate limit 'permits-of-path'")
+                            .containsOnlyOnce("callers can choose the priority of rate limit 'priority-of-path'");
+                });
+    }
+
+    /** An HTTP client, whose methods the application calls. */
+    interface Client {
+
+        @RateLimited(name = "client", rate = "5/s", key = "#id")
+        @GetExchange("/{id}")
+        String get(@PathVariable String id);
+    }
+
+    static class NotChosen {
+
+        @RateLimited(name = "bean", rate = "5/s", key = "@keys.owner(#form.name)")
+        public void bean(@RequestBody Form form) {}
+
+        @RateLimited(name = "user", rate = "5/s", key = "#user.name")
+        @GetMapping("/user")
+        public void user(Principal user) {}
+
+        @RateLimited(name = "authentication", rate = "5/s", key = "#user.name")
+        @GetMapping("/authentication")
+        public void authentication(UsernamePasswordAuthenticationToken user) {}
+
+        @RateLimited(name = "authenticated", rate = "5/s", key = "#form.name")
+        @GetMapping("/authenticated")
+        public void authenticated(@AuthenticationPrincipal Form form) {}
+
+        @RateLimited(name = "of-server", rate = "5/s", key = "#form.name")
+        public void attribute(@RequestAttribute Form form) {}
+
+        @RateLimited(name = "stomp-user", rate = "5/s", key = "#user")
+        public void stompUser(@Header("simpUser") String user) {}
+
+        @RateLimited(name = "arg", rate = "5/s", key = "args[0]")
+        public void arg(String own, @RequestParam String other) {}
+
+        @RateLimited(name = "sizes", rate = "5/s", key = "clientIp", permits = "#form.items.size()")
+        public void size(@RequestBody Form form) {}
+
+        @RateLimited(name = "list", rate = "5/s", key = "clientIp", permits = "#items.size()")
+        public void list(@RequestBody List<String> items) {}
+
+        @RateLimited(
+                name = "tokens",
+                rate = "5/s",
+                key = "clientIp",
+                permits = "#form.number",
+                charge = "#result == null ? 1 : #result")
+        public @Nullable Integer tokens(@RequestBody Form form) {
+            return null;
+        }
+
+        @RateLimited(name = "service-form", rate = "5/s", key = "#form.name", permits = "#form.number")
+        public void service(Form form) {}
+
+        @RateLimited(name = "within-address", rate = "5/s", key = "#form.name")
+        @RateLimited(name = "address", rate = "50/s", key = "clientIp")
+        public void bounded(@RequestBody Form form) {}
+    }
+
+    @Test
+    void whatIsVerifiedOrChargedIsNotReported(CapturedOutput output) {
+        Client client = id -> id;
+        runner.withBean(NotChosen.class).withBean(Client.class, () -> client).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output).doesNotContain("callers can");
+        });
+    }
+
+    static class SkippingAddress {
+
+        @RateLimited(name = "account", rate = "5/h", key = "#form.name")
+        @RateLimited(name = "optional", rate = "50/h", key = "clientIp")
+        public void login(@RequestBody Form form) {}
+    }
+
+    @Test
+    void aLimitThatSkipsBoundsNobodyWhateverItsKey(CapturedOutput output) {
+        runner.withBean(SkippingAddress.class)
+                .withPropertyValues("rate-limit.limits.optional.missing-key=skip")
+                .run(context -> assertThat(output).containsOnlyOnce(INVENTED + " of rate limit 'account'"));
+    }
+
     static class Verified {
 
         @RateLimited(name = "owner", rate = "5/s", key = "@keys.owner(#k)")
@@ -227,10 +454,6 @@ class KeyAttacksTest {
 
         @RateLimited(name = "peer", rate = "5/s", key = "#exchange.request.remoteAddress")
         public void peer(ServerWebExchange exchange) {}
-
-        @RateLimited(name = "path", rate = "5/s", key = "#k")
-        @GetMapping("/{k}")
-        public void path(@PathVariable String k) {}
 
         @RateLimited(name = "service", rate = "5/s", key = "#header")
         public void service(String header) {}

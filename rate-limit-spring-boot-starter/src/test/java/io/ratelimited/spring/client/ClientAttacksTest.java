@@ -31,6 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -99,6 +100,89 @@ class ClientAttacksTest {
         assertThat(gate.report())
                 .singleElement()
                 .satisfies(state -> assertThat(state).containsEntry("remaining", 88L));
+    }
+
+    private static final Function<String, List<String>> FROZEN =
+            name -> name.equals("RateLimit") ? List.of("\"x\";r=0;t=31536000") : null;
+
+    /** Of a host behind a redirect, or of one path of the other side. */
+    @ParameterizedTest
+    @ValueSource(ints = {200, 404, 429})
+    void oneAnswerFreezesAClientForTheLongestPauseAtMost(int status) {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(status, FROZEN);
+            List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
+            for (int i = 0; i < 24; i++) {
+                calls.add(client.enterAsync(request("/other")));
+            }
+            assertThat(calls).noneMatch(CompletableFuture::isDone);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls.stream().filter(CompletableFuture::isDone))
+                    .as("one goes alone")
+                    .hasSize(1);
+            calls.get(0).join().answered(200, name -> null);
+            assertThat(calls).as("and says nothing of it").allMatch(CompletableFuture::isDone);
+            for (int i = 0; i < 100; i++) {
+                client.enter(request("/other")).answered(200, name -> null);
+            }
+        });
+    }
+
+    @Test
+    void whoSaysSoAgainIsObeyedAgain() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(429, FROZEN);
+            for (int i = 0; i < 5; i++) {
+                CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
+                CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
+                ticker.advance(Duration.ofSeconds(60));
+                assertThat(first).isCompleted();
+                assertThat(second).isNotDone();
+                first.join().answered(429, FROZEN);
+                second.cancel(false);
+            }
+        });
+    }
+
+    @Test
+    void aCallWithoutAnAnswerDoesNotProlongTheFreeze() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            CompletableFuture<ClientCall> first = client.enterAsync(request("/other"));
+            CompletableFuture<ClientCall> second = client.enterAsync(request("/other"));
+            CompletableFuture<ClientCall> third = client.enterAsync(request("/other"));
+            ticker.advance(Duration.ofSeconds(60));
+            first.join().end(new IOException("reset"));
+            assertThat(second).as("follows at once").isCompleted();
+            assertThat(third).isNotDone();
+            second.join().answered(204, name -> null);
+            assertThat(third).isCompleted();
+        });
+    }
+
+    /** Its calls would be spread over the year. */
+    @Test
+    void aSuccessThatSaysNothingEndsWhatWasSaidBefore() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            ClientCall early = client.enter(request("/other"));
+            client.enter(request("/export")).answered(200, name -> switch (name) {
+                case "RateLimit" -> List.of("\"x\";r=2;t=31536000");
+                case "RateLimit-Policy" -> List.of("\"x\";q=1000;w=31536000");
+                default -> null;
+            });
+            early.answered(200, name -> null);
+            CompletableFuture<ClientCall> call = client.enterAsync(request("/other"));
+            assertThat(call).as("an answer to an earlier call ends nothing").isNotDone();
+            ticker.advance(Duration.ofSeconds(60));
+            call.join().answered(200, name -> null);
+            for (int i = 0; i < 100; i++) {
+                client.enter(request("/other")).answered(200, name -> null);
+            }
+        });
     }
 
     private static Answer quota(long remaining) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.web.RunningServer.Kind;
+import jakarta.servlet.Filter;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -17,6 +18,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletContextInitializer;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.Ordered;
+import org.springframework.web.filter.CompositeFilter;
+import org.springframework.web.filter.ForwardedHeaderFilter;
+import org.springframework.web.server.adapter.ForwardedHeaderTransformer;
 
 /** Callers who forge their address. Each test has a budget of one call. */
 @ParameterizedClass
@@ -194,6 +203,130 @@ class ClientAddressAttacksTest {
             }
             assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
             assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(leftmost ? 200 : 429);
+        }
+    }
+
+    @Test
+    void aBeanThatTakesTheLeftmostEntryIsReportedAtTheStart(CapturedOutput output) {
+        List<Class<?>> beans = kind == Kind.REACTOR_NETTY
+                ? List.of(TransformerBean.class)
+                : List.of(FilterBean.class, FilterSubclass.class, RegisteredFilter.class, ContextFilter.class);
+        for (Class<?> bean : beans) {
+            int before = output.length();
+            try (RunningServer server = kind.start(List.of(application().get(0), bean))) {
+                assertThat(output.toString().substring(before))
+                        .as(bean.getSimpleName())
+                        .containsOnlyOnce("clientIp is the leftmost address of X-Forwarded-For")
+                        .contains("[RL-212]", kind == Kind.REACTOR_NETTY ? "Transformer" : "ForwardedHeaderFilter");
+                for (int i = 0; i < 3; i++) {
+                    assertThat(get(server, XFF, "192.0.2." + i)).isEqualTo(200);
+                }
+            }
+            before = output.length();
+            try (RunningServer server =
+                    kind.start(List.of(application().get(0), bean), "rate-limit.http.trusted-proxies=1")) {
+                assertThat(output.toString().substring(before)).doesNotContain("RL-212");
+                assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
+                assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
+            }
+        }
+    }
+
+    @Test
+    void aFilterThatNoServerKnowsIsReportedAtItsFirstRequest(CapturedOutput output) {
+        if (kind != Kind.REACTOR_NETTY) {
+            try (RunningServer server = kind.start(List.of(application().get(0), FilterWithinAnother.class))) {
+                assertThat(get(server)).isEqualTo(200);
+                assertThat(output).doesNotContain("RL-212");
+                assertThat(get(server, XFF, "192.0.2.1")).isEqualTo(200);
+                assertThat(get(server, XFF, "192.0.2.2")).isEqualTo(200);
+            }
+            assertThat(output)
+                    .containsOnlyOnce("because a ForwardedHeaderFilter has read them")
+                    .contains("[RL-212]");
+        }
+    }
+
+    @Test
+    void aTransformerThatOnlyRemovesHeadersIsNotReported(CapturedOutput output) {
+        if (kind == Kind.REACTOR_NETTY) {
+            try (RunningServer server = kind.start(List.of(application().get(0), RemovingTransformer.class))) {
+                assertThat(get(server, XFF, "192.0.2.1")).isEqualTo(200);
+                assertThat(get(server, XFF, "192.0.2.2")).isEqualTo(429);
+            }
+            assertThat(output).doesNotContain("RL-212");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class FilterBean {
+
+        @Bean
+        ForwardedHeaderFilter forwarded() {
+            return new ForwardedHeaderFilter();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class FilterSubclass {
+
+        @Bean
+        Filter forwarded() {
+            return new ForwardedHeaderFilter() {};
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class RegisteredFilter {
+
+        @Bean
+        FilterRegistrationBean<ForwardedHeaderFilter> forwarded() {
+            FilterRegistrationBean<ForwardedHeaderFilter> filter =
+                    new FilterRegistrationBean<>(new ForwardedHeaderFilter());
+            filter.setOrder(Ordered.HIGHEST_PRECEDENCE);
+            return filter;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ContextFilter {
+
+        @Bean
+        ServletContextInitializer forwarded() {
+            return servlets -> servlets.addFilter("forwarded", new ForwardedHeaderFilter())
+                    .addMappingForUrlPatterns(null, false, "/*");
+        }
+    }
+
+    /** As in a chain of Spring Security. */
+    @Configuration(proxyBeanMethods = false)
+    static class FilterWithinAnother {
+
+        @Bean
+        CompositeFilter forwarded() {
+            CompositeFilter filters = new CompositeFilter();
+            filters.setFilters(List.of(new ForwardedHeaderFilter()));
+            return filters;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class TransformerBean {
+
+        @Bean
+        ForwardedHeaderTransformer forwardedHeaderTransformer() {
+            return new ForwardedHeaderTransformer();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class RemovingTransformer {
+
+        @Bean
+        ForwardedHeaderTransformer forwardedHeaderTransformer() {
+            ForwardedHeaderTransformer removing = new ForwardedHeaderTransformer();
+            removing.setRemoveOnly(true);
+            return removing;
         }
     }
 

@@ -3,7 +3,9 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
+import jakarta.servlet.Filter;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -17,7 +19,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -26,26 +30,34 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.http.HttpStatus;
 import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
+import org.springframework.security.config.web.server.SecurityWebFiltersOrder;
 import org.springframework.security.config.web.server.ServerHttpSecurity;
 import org.springframework.security.core.userdetails.MapReactiveUserDetailsService;
 import org.springframework.security.core.userdetails.User;
 import org.springframework.security.core.userdetails.UserDetails;
 import org.springframework.security.provisioning.InMemoryUserDetailsManager;
 import org.springframework.security.web.SecurityFilterChain;
+import org.springframework.security.web.access.intercept.AuthorizationFilter;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.cors.CorsConfiguration;
 import org.springframework.web.cors.UrlBasedCorsConfigurationSource;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
+import org.springframework.web.server.ResponseStatusException;
+import org.springframework.web.server.WebFilter;
 import org.springframework.web.servlet.config.annotation.CorsRegistry;
 import org.springframework.web.servlet.config.annotation.WebMvcConfigurer;
+import reactor.core.publisher.Mono;
 
 /** Callers who guess passwords where a route counts nothing: by preflights, excluded paths and the actuator. */
 @ParameterizedClass
@@ -68,6 +80,9 @@ class CredentialsAttacksTest {
         "management.endpoint.health.probes.add-additional-paths=true"
     };
 
+    private static final AtomicReference<CompletableFuture<String>> LATER = new AtomicReference<>();
+    private static final AtomicInteger CHECKED = new AtomicInteger();
+    private static final AtomicInteger WAITING = new AtomicInteger();
     private static final AtomicInteger ANSWERED_BY_SERVLET = new AtomicInteger();
 
     @Parameter
@@ -169,9 +184,112 @@ class CredentialsAttacksTest {
         }
         assertThat(server.get(path, "Authorization", RIGHT).statusCode()).isEqualTo(429);
         assertThat(server.get(path, "Cookie", "remember-me=guess").statusCode()).isEqualTo(429);
-        for (int i = 0; i < 10; i++) {
-            assertThat(server.get(path).statusCode()).as("without credentials").isIn(200, 401, 404);
+        assertThat(server.get(path).statusCode())
+                .as("who has used up a budget is exempt nowhere")
+                .isEqualTo(429);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
+    void whatARouteLeavesOutCostsNothingUnlessCredentialsAreRejected(String path) {
+        for (boolean secured : new boolean[] {false, true}) {
+            try (RunningServer server = startWithKeys(secured)) {
+                for (int i = 0; i < 10; i++) {
+                    assertThat(server.get(path, "X-Api-Key", "right").statusCode())
+                            .isIn(200, 404);
+                }
+                assertThat(server.get("/api/x").headers().firstValue("RateLimit"))
+                        .hasValueSatisfying(left -> assertThat(left).contains("r=4"));
+            }
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
+    void whatARouteLeavesOutIsNoPlaceToGuessCredentialsOfTheApplicationsOwn(String path) {
+        for (boolean secured : new boolean[] {false, true}) {
+            try (RunningServer server = startWithKeys(secured)) {
+                for (int i = 0; i < 5; i++) {
+                    int status = i % 2 == 0
+                            ? server.get(path, "X-Api-Key", "guess" + i).statusCode()
+                            : server.get(path + "?access_token=guess" + i).statusCode();
+                    assertThat(status).as("guess %d of %s", i, path).isIn(401, 403);
+                }
+                for (int i = 0; i < 3; i++) {
+                    assertThat(server.get(path, "X-Api-Key", "right").statusCode())
+                            .as("the right one, secured: " + secured)
+                            .isEqualTo(429);
+                }
+                assertThat(server.get(path + "?access_token=right").statusCode())
+                        .isEqualTo(429);
+                assertThat(server.get("/api/x", "X-Api-Key", "right").statusCode())
+                        .isEqualTo(429);
+                server.ticker().advance(Duration.ofHours(1));
+                assertThat(server.get(path, "X-Api-Key", "right").statusCode()).isIn(200, 404);
+            }
+        }
+    }
+
+    /** Who guesses by many requests at one time owes what they cost. */
+    @Test
+    void guessesAtOneTimeAreAllCharged() throws Exception {
+        try (RunningServer server = startWithKeys(false)) {
+            CompletableFuture<String> checked = new CompletableFuture<>();
+            LATER.set(checked);
+            List<CompletableFuture<HttpResponse<String>>> guesses = new ArrayList<>();
+            WAITING.set(0);
+            for (int i = 0; i < 12; i++) {
+                guesses.add(server.getAsync("/css/later"));
+            }
+            while (WAITING.get() < 12) {
+                Thread.onSpinWait();
+            }
+            checked.completeExceptionally(new ResponseStatusException(HttpStatus.UNAUTHORIZED));
+            for (CompletableFuture<HttpResponse<String>> guess : guesses) {
+                assertThat(guess.get().statusCode()).isEqualTo(401);
+            }
+            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
+            server.ticker().advance(Duration.ofHours(1));
+            assertThat(server.get("/css/a.css").statusCode())
+                    .as("seven are owed, five have come back")
+                    .isEqualTo(429);
+            server.ticker().advance(Duration.ofHours(1));
+            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        }
+    }
+
+    /** Of a handler method that is limited by its class, and called by another handler for many accounts. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/batch/of-ann", "/batch/after-a-decoy", "/logins/again"})
+    void aBatchOfGuessesIsChargedEach(String path) {
+        RunningServer server = SERVERS.get(kind, List.of(Open.class, Logins.class, Batch.class));
+        CHECKED.set(0);
+        assertThat(server.get(path + "?user=ann").statusCode()).isEqualTo(429);
+        assertThat(CHECKED).as("passwords of ann").hasValue(5);
+        assertThat(server.get("/logins/check?user=ann").statusCode()).isEqualTo(429);
+        assertThat(server.get("/logins/check?user=tom").statusCode()).isEqualTo(200);
+    }
+
+    /** A limit of everybody, which strangers have used up. */
+    @Test
+    void aLimitWithoutAKeyFailsNoHealthCheck() {
+        try (RunningServer server = startWithKeys(false, "rate-limit.limits.all.key=")) {
+            for (int i = 0; i < 6; i++) {
+                server.get("/api/x");
+            }
+            assertThat(server.get("/api/x").statusCode()).isEqualTo(429);
+            assertThat(server.get("/livez").statusCode()).isEqualTo(200);
+            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        }
+    }
+
+    /** An application whose filters check keys: behind Spring Security's or among them. */
+    private RunningServer startWithKeys(boolean secured, String... settings) {
+        String[] all = Stream.of(ROUTE, settings).flatMap(Stream::of).toArray(String[]::new);
+        boolean reactive = kind == Kind.REACTOR_NETTY;
+        return secured
+                ? kind.startSecured(List.of(Keyed.class, reactive ? ReactiveKeyChain.class : KeyChain.class), all)
+                : kind.start(List.of(Keyed.class, reactive ? ReactiveKeyFilter.class : KeyFilter.class), all);
     }
 
     /** The limit of everything is unkeyed here, and a stranger has used it up. */
@@ -294,6 +412,146 @@ class CredentialsAttacksTest {
         @GetMapping("/api/x")
         String get() {
             return "x";
+        }
+    }
+
+    @RestController
+    @RateLimited(name = "logins", rate = "5/h", key = "#user")
+    public static class Logins {
+
+        private final ObjectProvider<Logins> self;
+
+        public Logins(ObjectProvider<Logins> self) {
+            this.self = self;
+        }
+
+        @GetMapping("/logins/check")
+        public String check(@RequestParam String user) {
+            if (user.equals("ann")) {
+                CHECKED.incrementAndGet();
+            }
+            return "no";
+        }
+
+        @GetMapping("/logins/again")
+        public String again(@RequestParam String user) {
+            CHECKED.incrementAndGet();
+            return self.getObject().again(user);
+        }
+    }
+
+    @RestController
+    static class Batch {
+
+        private final Logins logins;
+
+        Batch(Logins logins) {
+            this.logins = logins;
+        }
+
+        @GetMapping("/batch/of-ann")
+        String ofAnn() {
+            for (int i = 0; i < 12; i++) {
+                logins.check("ann");
+            }
+            return "all";
+        }
+
+        @GetMapping("/batch/after-a-decoy")
+        String afterADecoy() {
+            logins.check("bob");
+            return ofAnn();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Keyed extends Open {
+
+        @Bean
+        Keys keys() {
+            return new Keys();
+        }
+    }
+
+    @RestController
+    static class Keys {
+
+        @GetMapping("/css/later")
+        CompletableFuture<String> later() {
+            WAITING.incrementAndGet();
+            return LATER.get();
+        }
+    }
+
+    /** Answers requests whose key is wrong. */
+    @Configuration(proxyBeanMethods = false)
+    static class KeyFilter {
+
+        @Bean
+        Filter keyFilter() {
+            return checkingKeys();
+        }
+    }
+
+    private static Filter checkingKeys() {
+        return (request, response, chain) -> {
+            HttpServletRequest http = (HttpServletRequest) request;
+            String key = http.getHeader("X-Api-Key");
+            if (isWrong(key == null ? http.getParameter("access_token") : key)) {
+                ((HttpServletResponse) response).sendError(key == null ? 403 : 401);
+            } else {
+                chain.doFilter(request, response);
+            }
+        };
+    }
+
+    private static boolean isWrong(String key) {
+        return key != null && !key.equals("right");
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class KeyChain {
+
+        @Bean
+        SecurityFilterChain keyChain(HttpSecurity http) {
+            return http.authorizeHttpRequests(all -> all.anyRequest().permitAll())
+                    .addFilterBefore(checkingKeys(), AuthorizationFilter.class)
+                    .build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveKeyFilter {
+
+        @Bean
+        WebFilter keyFilter() {
+            return checkingReactiveKeys();
+        }
+    }
+
+    private static WebFilter checkingReactiveKeys() {
+        return (exchange, chain) -> {
+            String key = exchange.getRequest().getHeaders().getFirst("X-Api-Key");
+            String parameter = exchange.getRequest().getQueryParams().getFirst("access_token");
+            if (isWrong(key == null ? parameter : key)) {
+                if (key == null) {
+                    return Mono.error(new ResponseStatusException(HttpStatus.FORBIDDEN));
+                }
+                exchange.getResponse().setStatusCode(HttpStatus.UNAUTHORIZED);
+                return exchange.getResponse().setComplete();
+            }
+            return chain.filter(exchange);
+        };
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveKeyChain {
+
+        @Bean
+        SecurityWebFilterChain keyChain(ServerHttpSecurity http) {
+            return http.authorizeExchange(all -> all.anyExchange().permitAll())
+                    .addFilterAt(checkingReactiveKeys(), SecurityWebFiltersOrder.AUTHENTICATION)
+                    .build();
         }
     }
 

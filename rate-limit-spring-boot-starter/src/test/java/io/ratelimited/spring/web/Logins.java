@@ -63,17 +63,21 @@ final class Logins {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @EnableAutoConfiguration
-    static class ServletLogin {
-
-        @Bean
-        ManualTicker ticker() {
-            return new ManualTicker();
-        }
+    static class ServletLogin extends ServletForm {
 
         @Bean
         UserDetailsService users() {
             return Logins::user;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class ServletForm {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
         }
 
         @Bean
@@ -86,17 +90,21 @@ final class Logins {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @EnableAutoConfiguration
-    static class ReactiveLogin {
-
-        @Bean
-        ManualTicker ticker() {
-            return new ManualTicker();
-        }
+    static class ReactiveLogin extends ReactiveForm {
 
         @Bean
         ReactiveUserDetailsService users() {
             return name -> Mono.fromCallable(() -> user(name));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class ReactiveForm {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
         }
 
         @Bean

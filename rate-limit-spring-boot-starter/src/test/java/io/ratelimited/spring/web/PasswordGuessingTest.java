@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -100,15 +101,44 @@ class PasswordGuessingTest {
     }
 
     @Test
-    void whatIsNoGuessCostsNothing() {
-        for (int i = 0; i < 30; i++) {
-            assertThat(Logins.login(server, "broken", "any")).doesNotStartWith("HTTP/1.1 429");
-        }
+    void aGuessThatIsNotCheckedCostsNothing() {
         for (int i = 0; i < 40; i++) {
             Logins.login(server, "bob", "wrong");
         }
         assertThat(Logins.login(server, "ann", "wrong")).contains("?error");
-        assertThat(Logins.CHECKS).hasValue(30 + 5 + 1);
+        assertThat(Logins.CHECKS).hasValue(5 + 1);
+    }
+
+    /** One that fails for names that it does not know would make guesses free, and tell which names it knows. */
+    @Test
+    void aUserStoreThatFailsCostsWhatAWrongPasswordCosts() {
+        for (String name : new String[] {"ann", "broken"}) {
+            server.ticker().advance(Duration.ofHours(2));
+            Logins.CHECKS.set(0);
+            for (int i = 0; i < 5; i++) {
+                assertThat(Logins.login(server, name, "wrong"))
+                        .as(name)
+                        .doesNotStartWith("HTTP/1.1 429")
+                        .containsIgnoringCase("RateLimit: \"guesses-of-address\";r=" + (19 - i) + ";");
+            }
+            assertThat(Logins.login(server, name, "wrong")).as(name).startsWith("HTTP/1.1 429");
+            assertThat(Logins.CHECKS).hasValue(5);
+        }
+    }
+
+    /** Whose lower case of I is no i. */
+    @Test
+    void theLocaleOfTheServerBuysNoGuesses() {
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("tr-TR"));
+        try {
+            for (String name : new String[] {"titi", "TITI", "TiTi", "tITi", "TItI", "Titi", "tiTI"}) {
+                Logins.login(server, name, "wrong");
+            }
+            assertThat(Logins.CHECKS).hasValue(5);
+        } finally {
+            Locale.setDefault(before);
+        }
     }
 
     static <T> List<T> atOnce(int calls, IntFunction<T> call) throws Exception {

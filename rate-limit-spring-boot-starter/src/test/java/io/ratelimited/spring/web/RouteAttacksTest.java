@@ -29,6 +29,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.filter.UrlHandlerFilter;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
+import org.springframework.web.servlet.config.annotation.ApiVersionConfigurer;
 import org.springframework.web.servlet.config.annotation.PathMatchConfigurer;
 import org.springframework.web.servlet.config.annotation.WebMvcConfigurer;
 import org.springframework.web.util.pattern.PathPatternParser;
@@ -259,6 +260,48 @@ class RouteAttacksTest {
         }
     }
 
+    /** Spring reads a version's text up to what is the same version, in any letter before it and any zeros. */
+    @Test
+    void noSpellingOfAnApiVersionReachesAHandlerWhoseRouteIsExhausted() throws IOException {
+        for (Class<?> of : List.of(Versioned.class, versionsOfHeaderToo())) {
+            CALLS.set(0);
+            try (RunningServer server = startVersioned(of, "/v1/login")) {
+                assertThat(raw(server, "/v1/login")).startsWith("HTTP/1.1 200");
+                for (String spelling : List.of("1", "1.0", "v1.0", "v1.0.0", "v01", "x1", "V1", "%761", "v%31")) {
+                    raw(server, "/" + spelling + "/login");
+                    assertThat(CALLS).as("%s %s", of, spelling).hasValue(1);
+                }
+                raw(server, "/anything/login", "API-Version: 1.0");
+                assertThat(CALLS).as("the version in a header").hasValue(1);
+                assertThat(raw(server, "/v2/login")).as("another version").startsWith("HTTP/1.1 200");
+                assertThat(raw(server, "/2/login")).startsWith("HTTP/1.1 200");
+                assertThat(raw(server, "/1/logout")).as("another path").startsWith("HTTP/1.1 200");
+                assertThat(raw(server, "/x1/login")).startsWith("HTTP/1.1 429");
+            }
+        }
+    }
+
+    @Test
+    void aRouteOfAnyVersionCountsAll() throws IOException {
+        try (RunningServer server = startVersioned(Versioned.class, "/{version}/login")) {
+            assertThat(raw(server, "/v1/login")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/v2/login")).startsWith("HTTP/1.1 429");
+            assertThat(raw(server, "/01/login")).startsWith("HTTP/1.1 429");
+        }
+    }
+
+    private RunningServer startVersioned(Class<?> options, String route) {
+        String prefix = kind == Kind.REACTOR_NETTY ? "spring.webflux.apiversion" : "spring.mvc.apiversion";
+        return start(
+                List.of(VersionedApi.class, options),
+                "rate-limit.routes[0].path=" + route,
+                prefix + ".use.path-segment=0");
+    }
+
+    private Class<?> versionsOfHeaderToo() {
+        return kind == Kind.REACTOR_NETTY ? ReactiveHeaderVersions.class : HeaderVersions.class;
+    }
+
     private RunningServer start(List<Class<?>> options, String... settings) {
         List<Class<?>> sources = new ArrayList<>(List.of(App.class));
         sources.addAll(options);
@@ -280,11 +323,12 @@ class RouteAttacksTest {
     }
 
     /** The head of the response to a path that no client has cleaned up. */
-    private static String raw(RunningServer server, String path) throws IOException {
+    private static String raw(RunningServer server, String path, String... headers) throws IOException {
         try (Socket socket = server.connect()) {
             socket.setSoTimeout(20_000);
             socket.getOutputStream()
-                    .write(("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    .write(("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                                    + String.join("\r\n", headers) + (headers.length == 0 ? "" : "\r\n") + "\r\n")
                             .getBytes(StandardCharsets.US_ASCII));
             return new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         }
@@ -324,6 +368,47 @@ class RouteAttacksTest {
 
     @Configuration(proxyBeanMethods = false)
     static class Plain {}
+
+    @RestController
+    static class VersionedApi {
+
+        @GetMapping(path = "/{version}/login", version = "1")
+        String login() {
+            CALLS.incrementAndGet();
+            return "first";
+        }
+
+        @GetMapping(path = "/{version}/login", version = "2")
+        String newLogin() {
+            return "second";
+        }
+
+        @GetMapping(path = "/{version}/logout", version = "1")
+        String logout() {
+            return "bye";
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Versioned {}
+
+    @Configuration(proxyBeanMethods = false)
+    static class HeaderVersions implements WebMvcConfigurer {
+
+        @Override
+        public void configureApiVersioning(ApiVersionConfigurer versions) {
+            versions.useRequestHeader("API-Version");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveHeaderVersions implements WebFluxConfigurer {
+
+        @Override
+        public void configureApiVersioning(org.springframework.web.reactive.config.ApiVersionConfigurer versions) {
+            versions.useRequestHeader("API-Version");
+        }
+    }
 
     @Configuration(proxyBeanMethods = false)
     static class AnyCase implements WebMvcConfigurer {

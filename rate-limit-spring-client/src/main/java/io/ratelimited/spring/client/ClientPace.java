@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The pace of the calls to one other side, as its answers state it: no call goes during a pause or beyond the rest of a
- * quota. After a pause one call goes alone, and the others follow its answer. No wait for the other side is longer than
- * {@code maxPause}. Not thread-safe. All times are of a monotonic clock, in nanoseconds.
+ * quota. After a pause one call goes alone, and the others follow its answer. What one answer says is over after {@code
+ * maxPause} at the latest, and with the first success after it that says nothing. Not thread-safe. All times are of a monotonic clock, in nanoseconds.
  */
 final class ClientPace {
 
@@ -26,6 +26,10 @@ final class ClientPace {
     private final long maxPause;
     private final RecentCalls recent = new RecentCalls();
     private Map<String, Budget> budgets = Map.of();
+    /** When an answer has last stated quotas. */
+    private long toldAt;
+    /** The number of that answer. */
+    private long toldBy;
     /** Whether there has been a pause. */
     private boolean paused;
     /** End of the last pause. */
@@ -72,15 +76,29 @@ final class ClientPace {
         if (window.pass(now)) {
             probing = true;
         }
-        long longest = lastCall + maxPause;
         if (awaitsAnswer(now)) {
-            return later(now, longest);
+            return later(now, lastCall + maxPause);
         }
         long next = isUsedUp() && window.isTrusted() ? window.end() : now;
+        return later(now, sooner(later(next, toldNext(now)), overAt()));
+    }
+
+    /** Returns the time at which the next call may go by the quotas that answers have stated. */
+    private long toldNext(long now) {
+        long next = now;
         for (Budget budget : budgets.values()) {
             next = later(next, budget.next(now, lastCall, inFlight));
         }
-        return later(now, next - longest > 0 ? longest : next);
+        return next;
+    }
+
+    /**
+     * Returns the time at which no call waits any more for what answers have stated: {@code maxPause} after the last of them, or
+     * after the last call, whose answer may still come.
+     */
+    private long overAt() {
+        long afterCall = lastCall + maxPause;
+        return inFlight == 0 && !budgets.isEmpty() ? sooner(afterCall, toldAt + maxPause) : afterCall;
     }
 
     /** Returns whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
@@ -104,9 +122,13 @@ final class ClientPace {
         for (Budget budget : budgets.values()) {
             earliest = later(earliest, budget.earliest(next, ahead, inFlight));
         }
-        // One call goes in each of the longest pauses, whatever the answers say.
-        long atMost = maxPause > Long.MAX_VALUE / 4 / Math.max(1, ahead) ? Long.MAX_VALUE / 4 : ahead * maxPause;
-        return Math.max(0, next - now) + Math.min(earliest - next, atMost);
+        // The answer to the call that goes then may end all that was stated.
+        long atMost = budgets.isEmpty() ? next : later(next, overAt());
+        return Math.max(0, next - now) + sooner(earliest, atMost) - next;
+    }
+
+    private static long sooner(long one, long other) {
+        return one - other > 0 ? other : one;
     }
 
     private static long later(long one, long other) {
@@ -122,8 +144,15 @@ final class ClientPace {
         return isPaused(now) ? pausedUntil - now : 0;
     }
 
-    /** Notes that a call goes. */
+    /**
+     * Notes that a call goes. One that goes against what answers have stated, because that is over, goes alone: the others follow
+     * its answer.
+     */
     Pass go(long now) {
+        if (!budgets.isEmpty() && now - overAt() >= 0 && toldNext(now) - now > 0) {
+            budgets = Map.of();
+            probing = true;
+        }
         budgets.values().forEach(budget -> budget.take(now));
         inFlight++;
         if (!anyCall) {
@@ -182,6 +211,11 @@ final class ClientPace {
                 told.put(quota.name(), known);
             }
             budgets = told;
+            toldAt = now;
+            toldBy = answers;
+        } else if (!refused && pass.answersBefore > toldBy) {
+            // The other side says so no longer.
+            budgets = Map.of();
         }
         answers++;
     }

@@ -231,6 +231,11 @@ public final class Route {
         }
     }
 
+    /** The pattern of a path that is known to be one, whatever the case of its letters. */
+    static PathPattern parseAnyCase(String path) {
+        return ANY_CASE.parse(path);
+    }
+
     /** Readings of a request have no slash at the end either. */
     private static String unslashed(String path) {
         return path.length() > 1 && path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
@@ -317,7 +322,7 @@ public final class Route {
 
     /** The path with variables that match any text, as those of documents do. */
     PathPattern unconstrained() {
-        return ANY_CASE.parse(CONSTRAINT.matcher(pattern.getPatternString()).replaceAll("{$1}"));
+        return parseAnyCase(CONSTRAINT.matcher(pattern.getPatternString()).replaceAll("{$1}"));
     }
 
     /** The paths of requests that are not meant. */

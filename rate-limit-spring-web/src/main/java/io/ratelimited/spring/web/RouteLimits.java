@@ -5,6 +5,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.ExemptCall;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
@@ -13,8 +14,11 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
@@ -108,6 +112,61 @@ public final class RouteLimits {
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
         return enforcer.reserveAsync(limitRequests(matching, request), request, Callbacks.NEVER_BLOCK);
+    }
+
+    /**
+     * Looks at the routes that leave a request out. Cheap where none does.
+     *
+     * @return completes with those that count it nevertheless, since its caller has used up a budget, and with what is charged
+     *     if the answer says that it guessed credentials
+     */
+    public CompletionStage<Exemption> exempt(List<Route> routes, CurrentRequest request) {
+        CompletionStage<Exemption> exemption = CompletableFuture.completedFuture(new Exemption(List.of(), List.of()));
+        for (Route route : routes) {
+            exemption = exemption.thenCombine(
+                    exempt(route, request), (all, own) -> own.map(all::with).orElseGet(() -> all.without(route)));
+        }
+        return exemption;
+    }
+
+    private CompletionStage<Optional<ExemptCall>> exempt(Route route, CurrentRequest request) {
+        LimitRequest[] limitRequests;
+        try {
+            limitRequests = limitRequests(List.of(route), request);
+        } catch (RuntimeException ex) {
+            // A health check does not depend on what looks the keys up.
+            limitRequests = LimitRequest.NONE;
+        }
+        return enforcer.exempt(limitRequests);
+    }
+
+    /**
+     * A request that routes leave out.
+     *
+     * @param counting the routes that count it nevertheless
+     * @param exempt what it is charged by the others if it guessed credentials
+     */
+    public record Exemption(List<Route> counting, List<ExemptCall> exempt) {
+
+        private Exemption with(ExemptCall call) {
+            return new Exemption(
+                    counting, Stream.concat(exempt.stream(), Stream.of(call)).toList());
+        }
+
+        private Exemption without(Route route) {
+            return new Exemption(
+                    Stream.concat(counting.stream(), Stream.of(route)).toList(), exempt);
+        }
+
+        /**
+         * Charges a request that has been answered. Credentials of an application's own may stand anywhere in a request, so
+         * only the answer tells that some were checked: 401 or 403.
+         */
+        public void answered(int status) {
+            if (status == 401 || status == 403) {
+                exempt.forEach(ExemptCall::charge);
+            }
+        }
     }
 
     private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {

@@ -3,8 +3,13 @@ package io.ratelimited.spring.web;
 import io.ratelimited.spring.NamedLimit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.server.PathContainer;
@@ -19,54 +24,128 @@ import org.springframework.web.util.pattern.PathPatternParser;
  */
 public final class RoutePatterns {
 
+    /** A segment of a pattern without wildcards and variables. */
+    private static final Pattern LITERAL = Pattern.compile("(?<=/)[^/{}*?]+(?=/|$)");
+
     private final List<Route> routes;
     private final Supplier<List<PathPattern>> actuator;
+    private final Supplier<Map<Route, List<Versioned>>> versioned;
+
+    /** The paths of a route in requests of a version that its own path names: any text may stand for it there. */
+    private record Versioned(Comparable<?> version, PathPattern pattern) {}
 
     /**
      * The patterns of routes.
      *
      * @param actuator patterns of paths that only a route which names them counts without credentials; asked at the first request
+     * @param versions of the application's API; asked at the first request
      */
-    public RoutePatterns(RouteLimits limits, Supplier<List<String>> actuator) {
+    public RoutePatterns(RouteLimits limits, Supplier<List<String>> actuator, ApiVersions versions) {
         this.routes = limits.routes();
+        this.versioned = SingletonSupplier.of(() -> routes.stream()
+                .map(route -> Map.entry(route, versioned(route.pattern().getPatternString(), versions)))
+                .filter(entry -> !entry.getValue().isEmpty())
+                .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue)));
         this.actuator = SingletonSupplier.of(() -> actuator.get().stream()
                 .map(PathPatternParser.defaultInstance::parse)
                 .toList());
     }
 
-    public boolean isEmpty() {
-        return routes.isEmpty();
+    private static List<Versioned> versioned(String path, ApiVersions versions) {
+        List<Versioned> all = new ArrayList<>();
+        for (MatchResult literal : LITERAL.matcher(path).results().toList()) {
+            Comparable<?> version = versions.parse(literal.group());
+            if (version != null && all.stream().noneMatch(other -> ApiVersions.areSame(other.version, version))) {
+                String any = LITERAL.matcher(path).replaceAll(segment -> {
+                    Comparable<?> other = versions.parse(segment.group());
+                    return other != null && ApiVersions.areSame(version, other)
+                            ? "*"
+                            : Matcher.quoteReplacement(segment.group());
+                });
+                all.add(new Versioned(version, Route.parseAnyCase(any)));
+            }
+        }
+        return all;
+    }
+
+    /** Returns whether no route stands before or after Spring Security. */
+    public boolean isEmpty(boolean beforeSecurity) {
+        return routes.stream().noneMatch(route -> route.isBeforeSecurity() == beforeSecurity);
+    }
+
+    /** Returns whether a route names a version of the application's API, so that the version of a request matters. */
+    public boolean nameVersions() {
+        return !versioned.get().isEmpty();
     }
 
     /**
      * The routes of a request, in the order of the properties.
      *
+     * @param counting those that count it
+     * @param exempting those that leave it out, unless it guesses credentials
+     */
+    public record Matching(List<Route> counting, List<Route> exempting) {
+
+        static final Matching NONE = new Matching(List.of(), List.of());
+
+        public boolean isEmpty() {
+            return counting.isEmpty() && exempting.isEmpty();
+        }
+    }
+
+    /**
+     * Finds the routes of a request.
+     *
+     * @param version of the request; null if it has none, or if routes do not {@link #nameVersions name versions}
      * @param headers the first value of a header by its name, null if there is none
      * @param beforeSecurity which ones: those before or those after Spring Security
      */
-    public List<Route> matching(
-            String method, RequestPaths path, Function<String, @Nullable String> headers, boolean beforeSecurity) {
-        List<Route> matching = new ArrayList<>();
+    public Matching matching(
+            String method,
+            RequestPaths path,
+            @Nullable Comparable<?> version,
+            Function<String, @Nullable String> headers,
+            boolean beforeSecurity) {
+        List<Route> counting = new ArrayList<>();
+        List<Route> exempting = new ArrayList<>();
         boolean credentials = hasCredentials(headers);
         for (Route candidate : routes) {
             if (candidate.isBeforeSecurity() == beforeSecurity
                     && candidate.hasMethod(method)
-                    && path.mayMatch(candidate.pattern())
-                    && !isExcluded(candidate, method, path, credentials)) {
-                matching.add(candidate);
+                    && mayMatch(candidate, path, version)) {
+                if (!isExcluded(candidate, method, path, credentials)) {
+                    counting.add(candidate);
+                } else if (!isOfOperators(method, path)) {
+                    exempting.add(candidate);
+                }
             }
         }
-        return matching;
+        return new Matching(counting, exempting);
+    }
+
+    private boolean mayMatch(Route route, RequestPaths path, @Nullable Comparable<?> version) {
+        if (path.mayMatch(route.pattern())) {
+            return true;
+        }
+        if (version != null) {
+            for (Versioned versioned : versioned.get().getOrDefault(route, List.of())) {
+                if (ApiVersions.areSame(versioned.version, version) && path.mayMatch(versioned.pattern)) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     /**
      * Returns whether a preflight may be left to the application's CORS configuration: it carries no credentials, and no
      * route names OPTIONS for its path.
      */
-    public boolean mayLeaveOutPreflight(RequestPaths path, Function<String, @Nullable String> headers) {
+    public boolean mayLeaveOutPreflight(
+            RequestPaths path, @Nullable Comparable<?> version, Function<String, @Nullable String> headers) {
         return !hasCredentials(headers)
                 && routes.stream()
-                        .noneMatch(candidate -> candidate.namesMethod("OPTIONS") && path.mayMatch(candidate.pattern()));
+                        .noneMatch(candidate -> candidate.namesMethod("OPTIONS") && mayMatch(candidate, path, version));
     }
 
     /** Any cookie may be that of a session or of a login that is remembered. */
@@ -88,6 +167,16 @@ public final class RoutePatterns {
         for (PathPattern endpoint : actuator.get()) {
             if (path.mustMatch(endpoint)) {
                 return !route.names(actuator.get()) && (!credentials || isCountedAsActuator(method, path));
+            }
+        }
+        return false;
+    }
+
+    /** Returns whether a request is one to the actuator that a route which names it counts instead of others. */
+    private boolean isOfOperators(String method, RequestPaths path) {
+        for (PathPattern endpoint : actuator.get()) {
+            if (path.mustMatch(endpoint)) {
+                return isCountedAsActuator(method, path);
             }
         }
         return false;

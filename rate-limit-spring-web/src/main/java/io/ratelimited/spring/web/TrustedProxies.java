@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -116,6 +117,13 @@ public record TrustedProxies(int hops, List<Network> networks) {
         return networks.stream().anyMatch(network -> network.contains(address));
     }
 
+    /** The warning of addresses that callers can forge. */
+    public static String leftmost(String why) {
+        return "clientIp is the leftmost address of X-Forwarded-For or Forwarded, because " + why
+                + ": behind a proxy that appends to these headers, callers forge it and have a new budget with each call. Set "
+                + PROPERTY + " to the number of your proxies, or to their networks. [RL-212]";
+    }
+
     /** Notices, while no proxy is trusted, that requests have passed one. Thread-safe. */
     public static final class Untrusted {
 
@@ -134,9 +142,14 @@ public record TrustedProxies(int hops, List<Network> networks) {
          * Notes that a limit has asked for the client of a request.
          *
          * @param headers of the request, by name
+         * @param changed whether a filter of the application has taken the address from such a header
          */
-        public void seen(Function<String, @Nullable String> headers) {
+        public void seen(Function<String, @Nullable String> headers, BooleanSupplier changed) {
             if (left.get() <= 0 || left.getAndDecrement() <= 0) {
+                return;
+            }
+            if (changed.getAsBoolean() && left.getAndSet(0) >= 0) {
+                LOG.warn(leftmost("a ForwardedHeaderFilter has read them"));
                 return;
             }
             for (String header : new String[] {"X-Forwarded-For", "Forwarded"}) {

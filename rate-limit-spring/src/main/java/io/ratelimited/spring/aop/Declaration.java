@@ -83,7 +83,8 @@ public record Declaration(
     }
 
     /**
-     * Returns whether a web request is charged once, however many handler methods it comes through: by forwards, for one.
+     * Returns whether a web request is charged once, however many handler methods it comes through: by forwards, for one. Calls of
+     * these methods that other code makes are charged each.
      */
     boolean isOncePerRequest() {
         return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);

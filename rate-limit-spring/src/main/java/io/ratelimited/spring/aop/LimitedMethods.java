@@ -311,7 +311,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                     place("permits"),
                     place("priority"),
                     this::expression,
-                    once ? limit.name() + "\n" + use.key() : null);
+                    once ? new LimitUse.Once(limit.name() + "\n" + use.key(), method) : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

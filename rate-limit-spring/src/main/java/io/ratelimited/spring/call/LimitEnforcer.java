@@ -19,6 +19,7 @@ import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.text.LogText;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -369,6 +370,16 @@ public final class LimitEnforcer {
                         admission.cancel();
                     }
                 });
+    }
+
+    /**
+     * Begins a call that limits leave out unless it is {@link ExemptCall#charge charged} later.
+     *
+     * @return completes with empty when its caller has used up a budget, and is exempt from nothing
+     */
+    public CompletionStage<Optional<ExemptCall>> exempt(LimitRequest[] requests) {
+        return ExemptCall.mayBe(requests)
+                .thenApply(may -> may ? Optional.of(ExemptCall.of(requests, reports)) : Optional.empty());
     }
 
     /**

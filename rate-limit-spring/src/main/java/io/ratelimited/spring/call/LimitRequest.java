@@ -134,6 +134,11 @@ public record LimitRequest(
         return late ? asked : limiter.refused(key, permits, waitLeft, asked, rank);
     }
 
+    /** The same request for no permits, which costs only what it is charged when it has ended. */
+    LimitRequest free() {
+        return new LimitRequest(limit, enforcement, limiter, key, 0, denied, rank, once, null);
+    }
+
     /** Returns whether the policy has not changed since the request was made. */
     public boolean isCurrent() {
         return enforcement.equals(limit.enforcement());

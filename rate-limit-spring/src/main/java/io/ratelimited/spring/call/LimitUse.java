@@ -11,6 +11,7 @@ import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.FixedPermits;
 import io.ratelimited.spring.text.LogText;
+import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
@@ -31,7 +32,7 @@ public final class LimitUse {
     private final @Nullable CallExpression tier;
     private final @Nullable CallExpression priority;
     private final @Nullable CallExpression charge;
-    private final @Nullable String once;
+    private final @Nullable Once once;
 
     private LimitUse(
             ConfiguredLimit limit,
@@ -42,7 +43,7 @@ public final class LimitUse {
             @Nullable CallExpression tier,
             @Nullable CallExpression priority,
             @Nullable CallExpression charge,
-            @Nullable String once) {
+            @Nullable Once once) {
         this.limit = limit;
         this.key = key;
         this.permits = permits;
@@ -55,13 +56,20 @@ public final class LimitUse {
     }
 
     /**
+     * The handler method of a controller, which a web request may reach several times, by forwards for one.
+     *
+     * @param use names the use of the limit
+     */
+    public record Once(String use, Method handler) {}
+
+    /**
      * Makes the use that properties describe.
      *
      * @param key the expression of its key, if it has one
      * @param place where the properties stand that state the permits
      * @param priorityPlace where those stand that state the class of calls
      * @param expressions makes the expression of an attribute from its text; null from none
-     * @param once names this use of the limit if it charges a web request only once; null if it charges every call
+     * @param once how this use of the limit charges a web request only once; null if it charges every call
      */
     public static LimitUse of(
             ConfiguredLimit limit,
@@ -70,7 +78,7 @@ public final class LimitUse {
             String place,
             String priorityPlace,
             BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
-            @Nullable String once) {
+            @Nullable Once once) {
         String permits = properties.permits();
         boolean fixed = permits == null || FixedPermits.isNumber(permits);
         if (key != null) {
@@ -125,6 +133,11 @@ public final class LimitUse {
         return invented(priority);
     }
 
+    /** The permits, if callers state them, and neither their size nor a charge says what the call costs; else null. */
+    public @Nullable String inventedPermits() {
+        return permits == null || charge != null || permits.isSize() ? null : invented(permits);
+    }
+
     private static @Nullable String invented(@Nullable CallExpression expression) {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
@@ -135,6 +148,7 @@ public final class LimitUse {
         return !skips
                 && inventedKey() == null
                 && inventedTier() == null
+                && inventedPermits() == null
                 && when == null
                 && limit.policy() != Policy.SHADOW;
     }
@@ -174,8 +188,12 @@ public final class LimitUse {
      */
     @Nullable
     public LimitRequest request(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest current) {
-        if (once != null && current != null && current.isCharged(once)) {
-            return null;
+        String charged = null;
+        if (once != null && current != null && current.isOwnCall(once.use, once.handler)) {
+            if (current.isCharged(once.use)) {
+                return null;
+            }
+            charged = once.use;
         }
         if (when != null && !condition(when, when.value(target, args, current))) {
             return null;
@@ -188,17 +206,17 @@ public final class LimitUse {
                 : limit.classes().rank(limiter, priority.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
         if (key == null) {
-            return new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, once, cost);
+            return new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, charged, cost);
         }
         Object id = key.asKey(key.value(target, args, current));
         if (id != null) {
             RateLimiter own = limit.limiterOf(id, limiter);
-            return new LimitRequest(limit, enforcement, own, id, weight, false, rank, once, cost);
+            return new LimitRequest(limit, enforcement, own, id, weight, false, rank, charged, cost);
         }
         return switch (enforcement.missingKey()) {
-            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, once, cost);
+            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, charged, cost);
             case SKIP -> null;
-            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, rank, once, cost);
+            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, rank, charged, cost);
         };
     }
 

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Warns of keys that callers can invent, and of tiers and conditions that they can choose, unless another limit of the
+ * Warns of keys that callers can invent, and of tiers, conditions and permits that they can choose, unless another limit of the
  * same call bounds these callers; and of classes that they can choose. Thread-safe.
  */
 public final class InventedKeys {
@@ -48,6 +48,12 @@ public final class InventedKeys {
                     limit.inventedCondition(),
                     ", and so be without the limit.",
                     "condition up, as in @callers.areLimited(principal)");
+            warn(
+                    place,
+                    "choose the ",
+                    limit.inventedPermits(),
+                    ", and so pay nothing for a call, by 0.",
+                    "permits up, as in @costs.of(#order); or charge what the call has really cost, by charge");
         }
     }
 

@@ -246,6 +246,11 @@ public final class CallExpression {
         return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
     }
 
+    /** Returns whether the value is the size of something, such as {@code #orders.size()}. */
+    public boolean isSize() {
+        return expression != null && ExpressionWords.isSize(expression.getAST());
+    }
+
     /** The texts that the value can be without a look at the call: {@code 'a'} and {@code 'b'} of {@code #x ? 'a' : 'b'}. */
     public List<String> constants() {
         List<String> constants = new ArrayList<>();

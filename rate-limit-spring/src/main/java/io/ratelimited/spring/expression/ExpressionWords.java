@@ -1,19 +1,23 @@
 package io.ratelimited.spring.expression;
 
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.security.Principal;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.Predicate;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.annotation.AnnotatedMethod;
+import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.expression.spel.SpelNode;
@@ -23,6 +27,7 @@ import org.springframework.expression.spel.ast.ConstructorReference;
 import org.springframework.expression.spel.ast.FunctionReference;
 import org.springframework.expression.spel.ast.Indexer;
 import org.springframework.expression.spel.ast.InlineMap;
+import org.springframework.expression.spel.ast.IntLiteral;
 import org.springframework.expression.spel.ast.MethodReference;
 import org.springframework.expression.spel.ast.Projection;
 import org.springframework.expression.spel.ast.PropertyOrFieldReference;
@@ -49,13 +54,52 @@ final class ExpressionWords {
     private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
 
     private static final String WEB = "org.springframework.web.";
-    /** Annotations of parameters that a handler method binds to text of its caller. */
-    private static final List<String> BOUND = Stream.of("RequestHeader", "RequestParam", "CookieValue")
-            .map((WEB + "bind.annotation.")::concat)
+    private static final String MESSAGING = "org.springframework.messaging.handler.annotation.";
+    /** Annotations of parameters that a handler method binds to what its caller sends. */
+    private static final List<String> BOUND = Stream.concat(
+                    Stream.of(
+                                    "RequestHeader",
+                                    "RequestParam",
+                                    "CookieValue",
+                                    "PathVariable",
+                                    "MatrixVariable",
+                                    "RequestBody",
+                                    "RequestPart",
+                                    "ModelAttribute")
+                            .map((WEB + "bind.annotation.")::concat),
+                    Stream.of(
+                            MESSAGING + "Header",
+                            MESSAGING + "Headers",
+                            MESSAGING + "Payload",
+                            MESSAGING + "DestinationVariable",
+                            "org.springframework.graphql.data.method.annotation.Argument",
+                            "org.springframework.graphql.data.method.annotation.Arguments"))
             .toList();
+    /** Annotations of methods that bind parameters without an annotation, too. */
+    private static final List<String> BINDING =
+            List.of(WEB + "bind.annotation.RequestMapping", MESSAGING + "MessageMapping");
+    /** Packages of annotations that do not say where the value of a parameter comes from. */
+    private static final List<String> NO_ORIGIN = List.of(
+            "jakarta.validation.",
+            "jakarta.annotation.",
+            "org.springframework.validation.",
+            "org.springframework.format.",
+            "org.springframework.lang.",
+            "org.jspecify.",
+            "org.jetbrains.",
+            "org.hibernate.validator.",
+            "io.swagger.");
+    /** Packages of types that a handler method is given by the framework. An application's own type is a form. */
+    private static final List<String> GIVEN =
+            List.of("java.", "javax.", "jakarta.", "kotlin.", "org.springframework.", "reactor.");
     /** Types of which every part is text of a caller, or a session that nobody has verified. */
     private static final Set<String> WRITTEN = Set.of(
-            "jakarta.servlet.http.HttpSession", WEB + "server.WebSession", "org.springframework.http.HttpHeaders");
+            "jakarta.servlet.http.HttpSession",
+            "jakarta.servlet.http.Part",
+            WEB + "server.WebSession",
+            WEB + "multipart.MultipartFile",
+            "org.springframework.http.codec.multipart.Part",
+            "org.springframework.http.HttpHeaders");
     /** Types that have such parts, beside others. */
     private static final Set<String> REQUESTS = Set.of(
             "jakarta.servlet.ServletRequest",
@@ -67,8 +111,11 @@ final class ExpressionWords {
             "org.springframework.http.HttpEntity");
 
     private static final Pattern PART = Pattern.compile(
-            "(get|requested|first)*(header|param|query|cookie|session|form|multipart|part|body)",
+            "(get|requested|request|first)*(header|param|query|cookie|session|form|multipart|part|body"
+                    + "|server|host|uri|url|path|servletpath|content|locale|character|description)",
             Pattern.CASE_INSENSITIVE);
+    /** Words whose value is the size of what a caller sends, which is what its call costs. */
+    private static final Set<String> SIZES = Set.of("size", "length", "count");
 
     /**
      * The root of an expression.
@@ -82,8 +129,8 @@ final class ExpressionWords {
     private final Root root;
     private final Set<String> parameters;
     private final ConfigurableBeanFactory beans;
-    private final Predicate<VariableReference> written;
-    private final Predicate<VariableReference> requests;
+    private final Method method;
+    private final Map<String, Integer> positions;
     private final Set<String> headers = new HashSet<>();
     private boolean readsVariables;
     private boolean readsRoot;
@@ -102,8 +149,8 @@ final class ExpressionWords {
         this.root = root;
         this.parameters = parameters.keySet();
         this.beans = beans;
-        this.written = variable -> isWritten(method, parameters.getOrDefault(name(text, variable), -1));
-        this.requests = variable -> isOf(REQUESTS, method, parameters.getOrDefault(name(text, variable), -1));
+        this.method = method;
+        this.positions = parameters;
         check(parsed, true);
         noteUnverified(parsed, true);
     }
@@ -198,19 +245,69 @@ final class ExpressionWords {
         boolean session =
                 node instanceof PropertyOrFieldReference word && word.getName().equals("session");
         boolean method = node instanceof MethodReference call && UNVERIFIED.contains(call.getName());
-        boolean argument = node instanceof VariableReference variable && written.test(variable);
-        boolean part = compound
-                && node.getChild(0) instanceof VariableReference request
-                && requests.test(request)
-                && readsPart(node);
-        readsUnverified |= (onRoot && (session || method)) || argument || part;
+        boolean written = node instanceof VariableReference variable && isWritten(this.method, position(variable));
         boolean fromRoot = compound
                 && node.getChild(0) instanceof VariableReference variable
                 && SELF.contains(name(text, variable));
+        int start = fromRoot ? 1 : 0;
+        boolean argument =
+                onRoot && (compound ? isArgumentWritten(node, start) : (isArguments(node) && isAnyWritten()));
+        boolean part = compound
+                && node.getChild(0) instanceof VariableReference request
+                && isOf(REQUESTS, this.method, position(request))
+                && readsPart(node);
+        boolean found = (onRoot && (session || method)) || written || argument || part;
+        readsUnverified |= found;
         for (int i = 0; i < node.getChildCount(); i++) {
             boolean word = !compound || i == 0 || (i == 1 && fromRoot);
-            noteUnverified(node.getChild(i), word || node instanceof MethodReference);
+            boolean judged = compound && i == start && isArguments(node.getChild(i));
+            if (!judged) {
+                noteUnverified(node.getChild(i), word || node instanceof MethodReference);
+            }
         }
+    }
+
+    private int position(VariableReference variable) {
+        return positions.getOrDefault(name(text, variable), -1);
+    }
+
+    private static boolean isArguments(SpelNode node) {
+        return (node instanceof PropertyOrFieldReference word && word.getName().equals("args"))
+                || (node instanceof MethodReference call && call.getName().equals("getArgs"));
+    }
+
+    /** Whether a path that starts with {@code args} reads an argument that a caller may state, or that part of one. */
+    private boolean isArgumentWritten(SpelNode path, int start) {
+        if (path.getChildCount() <= start || !isArguments(path.getChild(start))) {
+            return false;
+        }
+        boolean indexed = path.getChildCount() > start + 1
+                && path.getChild(start + 1) instanceof Indexer index
+                && index.getChild(0) instanceof IntLiteral;
+        if (!indexed) {
+            return isAnyWritten();
+        }
+        int position = (Integer)
+                Objects.requireNonNull(((IntLiteral) path.getChild(start + 1).getChild(0))
+                        .getLiteralValue()
+                        .getValue());
+        return position < method.getParameterCount()
+                && (isWritten(method, position) || (isOf(REQUESTS, method, position) && readsPart(path)));
+    }
+
+    private boolean isAnyWritten() {
+        return IntStream.range(0, method.getParameterCount()).anyMatch(position -> isWritten(method, position));
+    }
+
+    /** Returns whether the value is the size of something, such as {@code #orders.size()}. */
+    static boolean isSize(SpelNode node) {
+        SpelNode last = node.getChildCount() == 0 || node instanceof MethodReference
+                ? node
+                : node.getChild(node.getChildCount() - 1);
+        String name = last instanceof PropertyOrFieldReference word
+                ? word.getName()
+                : last instanceof MethodReference call ? call.getName() : "";
+        return SIZES.contains(name);
     }
 
     private static boolean readsPart(SpelNode path) {
@@ -226,21 +323,41 @@ final class ExpressionWords {
     }
 
     /**
-     * Returns whether a caller may state a parameter without proof. Handlers bind simple types without an annotation,
-     * too.
+     * Returns whether a caller may state a parameter without proof. Handlers bind simple types and forms without an annotation,
+     * too. A method that no class of the application has is that of an HTTP client, which the application calls itself.
      */
     static boolean isWritten(Method method, int position) {
-        if (position < 0) {
+        Class<?> owner = method.getDeclaringClass();
+        if (position < 0 || owner.isInterface() || owner.isHidden() || Proxy.isProxyClass(owner)) {
             return false;
         }
         MethodParameter parameter = new AnnotatedMethod(method).getMethodParameters()[position];
         MergedAnnotations annotations = MergedAnnotations.from(parameter.getParameterAnnotations());
-        boolean bound = parameter.getParameterAnnotations().length > 0
-                ? BOUND.stream().anyMatch(annotations::isPresent)
-                : BeanUtils.isSimpleProperty(parameter.getParameterType())
-                        && MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)
-                                .isPresent(WEB + "bind.annotation.RequestMapping");
+        boolean stated = Stream.of(parameter.getParameterAnnotations())
+                .map(annotation -> annotation.annotationType().getName())
+                .anyMatch(name -> NO_ORIGIN.stream().noneMatch(name::startsWith));
+        boolean bound = stated
+                ? BOUND.stream().anyMatch(annotations::isPresent) && !isUser(annotations)
+                : mayBeForm(parameter.getParameterType()) && isBinding(method);
         return bound || isOf(WRITTEN, method, position);
+    }
+
+    /** The server itself sets the user of a STOMP session. */
+    private static boolean isUser(MergedAnnotations annotations) {
+        MergedAnnotation<?> header = annotations.get(MESSAGING + "Header");
+        return header.isPresent() && header.getString("value").equals("simpUser");
+    }
+
+    private static boolean mayBeForm(Class<?> type) {
+        return BeanUtils.isSimpleProperty(type)
+                || (!Principal.class.isAssignableFrom(type)
+                        && !type.isArray()
+                        && GIVEN.stream().noneMatch(type.getName()::startsWith));
+    }
+
+    private static boolean isBinding(Method method) {
+        MergedAnnotations annotations = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
+        return BINDING.stream().anyMatch(annotations::isPresent);
     }
 
     private static boolean isOf(Set<String> types, Method method, int position) {

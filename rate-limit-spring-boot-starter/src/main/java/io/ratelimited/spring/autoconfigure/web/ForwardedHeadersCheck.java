@@ -5,6 +5,7 @@ import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.TrustedProxies;
 import java.util.Locale;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.cloud.CloudPlatform;
 import org.springframework.boot.web.server.WebServer;
@@ -36,11 +37,13 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
     private final Environment environment;
     private final ApplicationContext context;
     private final boolean proxiesKnown;
+    private final Function<ApplicationContext, @Nullable String> forwarding;
     private final BooleanSupplier readsClientIp;
     private final Runnable watchForProxies;
 
     /**
      * @param proxies null when none is trusted
+     * @param forwarding describes what of the application's own reads the headers; null if nothing does
      * @param readsClientIp whether any limit reads the address of clients
      * @param watchForProxies reports requests that have passed a proxy
      * @throws InvalidRateLimitException when the server reads forwarding headers that are to be read here
@@ -48,11 +51,13 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
     public ForwardedHeadersCheck(
             ApplicationContext context,
             @Nullable TrustedProxies proxies,
+            Function<ApplicationContext, @Nullable String> forwarding,
             BooleanSupplier readsClientIp,
             Runnable watchForProxies) {
         this.context = context;
         this.environment = context.getEnvironment();
         this.proxiesKnown = proxies != null;
+        this.forwarding = forwarding;
         this.readsClientIp = readsClientIp;
         this.watchForProxies = watchForProxies;
         if (proxiesKnown) {
@@ -97,16 +102,16 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
             return;
         }
         String strategy = strategy();
-        if (strategy.equals("none")) {
+        String why = strategy.equals("framework") || (strategy.equals("native") && !isTomcat())
+                ? STRATEGY + " is " + strategy
+                : forwarding.apply(context);
+        if (why != null) {
+            LOG.warn(TrustedProxies.leftmost(why)
+                    + (strategy.equals("native")
+                            ? " With " + TrustedProxies.PROPERTY + ", " + STRATEGY + " must be framework or none."
+                            : ""));
+        } else if (strategy.equals("none")) {
             watchForProxies.run();
-        }
-        if (strategy.equals("framework") || (strategy.equals("native") && !isTomcat())) {
-            LOG.warn("clientIp is the leftmost address of X-Forwarded-For or Forwarded, because " + STRATEGY + " is "
-                    + strategy
-                    + ": behind a proxy that appends to these headers, callers forge it and have a new budget"
-                    + " with each call. Set " + TrustedProxies.PROPERTY
-                    + " to the number of your proxies, or to their networks"
-                    + (strategy.equals("native") ? ", and " + STRATEGY + " to framework or none." : ".") + " [RL-212]");
         }
     }
 

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.autoconfigure.web;
 
+import io.ratelimited.spring.web.ApiVersions;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import org.springframework.beans.factory.ObjectProvider;
@@ -15,10 +16,12 @@ import org.springframework.core.env.Environment;
 public class RouteConfiguration {
 
     @Bean("io.ratelimited.rateLimitRoutePatterns")
-    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
+    RoutePatterns rateLimitRoutePatterns(
+            RouteLimits limits, ObjectProvider<ActuatorPaths> actuator, ApiVersions versions) {
         return new RoutePatterns(
                 limits,
-                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
+                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList(),
+                versions);
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -8,10 +8,14 @@ import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
 import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RouteLimits.Exemption;
 import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.RoutePatterns.Matching;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
@@ -44,6 +48,8 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final ReactiveRequests requests;
     private final ReactiveRefusals refusals;
     private final ReactiveCors cors;
+    private final ReactiveVersions versions;
+    private final boolean noRoutes;
 
     /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
     public RateLimitWebFilter(
@@ -52,13 +58,16 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveRefusals refusals,
-            ReactiveCors cors) {
+            ReactiveCors cors,
+            ReactiveVersions versions) {
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.refusals = refusals;
         this.cors = cors;
+        this.versions = versions;
+        this.noRoutes = routes.isEmpty(order == BEFORE_SECURITY);
     }
 
     @Override
@@ -86,37 +95,71 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
-        if (routes.isEmpty()) {
+        if (noRoutes) {
             return chain.filter(exchange);
         }
+        return routes.nameVersions()
+                ? versions.of(exchange).flatMap(version -> enter(exchange, chain, call, version.orElse(null)))
+                : enter(exchange, chain, call, null);
+    }
+
+    private Mono<Void> enter(
+            ServerWebExchange exchange,
+            WebFilterChain chain,
+            ReactiveCurrentRequest call,
+            @Nullable Comparable<?> version) {
         ServerHttpRequest request = exchange.getRequest();
         RequestPaths paths = RequestPaths.of(request.getPath().pathWithinApplication());
         HttpHeaders headers = request.getHeaders();
-        List<Route> matching =
-                routes.matching(request.getMethod().name(), paths, headers::getFirst, order == BEFORE_SECURITY);
+        Matching matching = routes.matching(
+                request.getMethod().name(), paths, version, headers::getFirst, order == BEFORE_SECURITY);
         if (matching.isEmpty()) {
             return chain.filter(exchange);
         }
         // A preflight is left out only if it ends here: a request that goes on may reach a filter that answers it.
-        return CorsUtils.isPreFlightRequest(request) && routes.mayLeaveOutPreflight(paths, headers::getFirst)
+        return CorsUtils.isPreFlightRequest(request) && routes.mayLeaveOutPreflight(paths, version, headers::getFirst)
                 ? cors.answersPreflight(exchange)
-                        .flatMap(answered -> answered ? Mono.empty() : limited(exchange, chain, matching, call))
-                : limited(exchange, chain, matching, call);
+                        .flatMap(answered -> answered ? Mono.empty() : exempted(exchange, chain, matching, call))
+                : exempted(exchange, chain, matching, call);
+    }
+
+    private Mono<Void> exempted(
+            ServerWebExchange exchange, WebFilterChain chain, Matching matching, ReactiveCurrentRequest call) {
+        if (matching.exempting().isEmpty()) {
+            return limited(exchange, chain, matching.counting(), call);
+        }
+        CompletableFuture<Exemption> exemption =
+                limits.exempt(matching.exempting(), call).toCompletableFuture();
+        return later(exemption, call).flatMap(known -> {
+            exchange.getResponse().beforeCommit(() -> {
+                HttpStatusCode status = exchange.getResponse().getStatusCode();
+                known.answered(status == null ? 200 : status.value());
+                return Mono.empty();
+            });
+            List<Route> counting = Stream.concat(matching.counting().stream(), known.counting().stream())
+                    .toList();
+            return counting.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, counting, call);
+        });
     }
 
     private Mono<Void> limited(
-            ServerWebExchange exchange, WebFilterChain chain, List<Route> matching, ReactiveCurrentRequest call) {
-        CompletableFuture<Admission> entered = limits.enterAsync(matching, call);
-        Mono<Admission> turn = Mono.fromFuture(entered);
-        if (!entered.isDone()) {
-            turn = turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
-        }
-        return turn.map(admission -> chain.filter(exchange))
+            ServerWebExchange exchange, WebFilterChain chain, List<Route> counting, ReactiveCurrentRequest call) {
+        CompletableFuture<Admission> entered = limits.enterAsync(counting, call);
+        return later(entered, call)
+                .map(admission -> chain.filter(exchange))
                 .onErrorResume(
                         RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
                 .flatMap(Function.identity())
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
                 .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
+    }
+
+    /** What comes later goes on where the request does. */
+    private static <T> Mono<T> later(CompletableFuture<T> decided, ReactiveCurrentRequest call) {
+        Mono<T> turn = Mono.fromFuture(decided);
+        return decided.isDone()
+                ? turn
+                : turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
     }
 
     private static End ofSignal(SignalType signal, ServerWebExchange exchange) {

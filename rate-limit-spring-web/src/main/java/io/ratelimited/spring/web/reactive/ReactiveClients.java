@@ -40,7 +40,7 @@ public record ReactiveClients(
     @Nullable
     String of(ServerHttpRequest request, @Nullable ServerHttpRequest raw) {
         if (proxies == null) {
-            untrusted.seen(request.getHeaders()::getFirst);
+            untrusted.seen(request.getHeaders()::getFirst, () -> false);
             return addresses.of(request.getRemoteAddress());
         }
         if (raw == null) {

@@ -5,7 +5,9 @@ import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
 import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RouteLimits.Exemption;
 import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.RoutePatterns.Matching;
 import jakarta.servlet.AsyncEvent;
 import jakarta.servlet.AsyncListener;
 import jakarta.servlet.Filter;
@@ -17,6 +19,7 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.util.List;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.web.cors.CorsUtils;
@@ -41,6 +44,8 @@ public final class RateLimitFilter implements Filter, Ordered {
     private final ServletRequests requests;
     private final ServletRefusals refusals;
     private final ServletCors cors;
+    private final ServletVersions versions;
+    private final boolean noRoutes;
 
     /** @param beforeSecurity which routes: those before or those after Spring Security */
     public RateLimitFilter(
@@ -50,7 +55,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             RouteLimits limits,
             ServletRequests requests,
             ServletRefusals refusals,
-            ServletCors cors) {
+            ServletCors cors,
+            ServletVersions versions) {
         this.beforeSecurity = beforeSecurity;
         this.order = order;
         this.routes = routes;
@@ -58,6 +64,8 @@ public final class RateLimitFilter implements Filter, Ordered {
         this.requests = requests;
         this.refusals = refusals;
         this.cors = cors;
+        this.versions = versions;
+        this.noRoutes = routes.isEmpty(beforeSecurity);
     }
 
     @Override
@@ -74,36 +82,47 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(request, response);
             return;
         }
-        RequestPaths paths = routes.isEmpty() ? null : ServletPaths.of(httpRequest);
-        List<Route> matching = paths == null
-                ? List.of()
-                : routes.matching(httpRequest.getMethod(), paths, httpRequest::getHeader, beforeSecurity);
+        if (noRoutes) {
+            if (beforeSecurity) {
+                chain.doFilter(request, response);
+            } else {
+                proceed(httpRequest, httpResponse, chain, requests.of(httpRequest, httpResponse), null, null);
+            }
+            return;
+        }
+        RequestPaths paths = ServletPaths.of(httpRequest);
+        Comparable<?> version = routes.nameVersions() ? versions.of(httpRequest) : null;
+        Matching matching =
+                routes.matching(httpRequest.getMethod(), paths, version, httpRequest::getHeader, beforeSecurity);
         if (beforeSecurity && matching.isEmpty()) {
             chain.doFilter(request, response);
             return;
         }
-        if (paths != null && !matching.isEmpty() && isLeftOut(httpRequest, httpResponse, paths)) {
+        if (!matching.isEmpty()
+                && CorsUtils.isPreFlightRequest(httpRequest)
+                && routes.mayLeaveOutPreflight(paths, version, httpRequest::getHeader)
+                // Left out only if it ends here: a request that goes on may reach a filter or servlet that answers it.
+                && cors.answersPreflight(httpRequest, httpResponse)) {
             return;
         }
         ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        Exemption exemption = null;
         Admission admission;
         try {
-            admission = matching.isEmpty() ? null : limits.enter(matching, call);
+            List<Route> counting = matching.counting();
+            if (!matching.exempting().isEmpty()) {
+                exemption = limits.exempt(matching.exempting(), call)
+                        .toCompletableFuture()
+                        .join();
+                counting = Stream.concat(counting.stream(), exemption.counting().stream())
+                        .toList();
+            }
+            admission = counting.isEmpty() ? null : limits.enter(counting, call);
         } catch (RateLimitExceededException refusal) {
             refusals.answer(httpRequest, httpResponse, refusal);
             return;
         }
-        proceed(httpRequest, httpResponse, chain, call, admission);
-    }
-
-    /**
-     * A preflight is left out only if it ends here: a request that goes on may reach a filter or servlet that answers it.
-     */
-    private boolean isLeftOut(HttpServletRequest request, HttpServletResponse response, RequestPaths paths)
-            throws IOException {
-        return CorsUtils.isPreFlightRequest(request)
-                && routes.mayLeaveOutPreflight(paths, request::getHeader)
-                && cors.answersPreflight(request, response);
+        proceed(httpRequest, httpResponse, chain, call, admission, exemption);
     }
 
     private static void proceed(
@@ -111,7 +130,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             HttpServletResponse response,
             FilterChain chain,
             ServletCurrentRequest call,
-            @Nullable Admission admission)
+            @Nullable Admission admission,
+            @Nullable Exemption exemption)
             throws IOException, ServletException {
         boolean async = false;
         call.begin();
@@ -120,6 +140,9 @@ public final class RateLimitFilter implements Filter, Ordered {
         }
         if (admission != null) {
             call.atEnd(() -> admission.end(call.endOfResponse()));
+        }
+        if (exemption != null) {
+            call.atEnd(() -> exemption.answered(response.getStatus()));
         }
         try {
             chain.doFilter(request, response);

@@ -21,7 +21,7 @@ record ServletClients(ClientAddress addresses, @Nullable TrustedProxies proxies,
     @Nullable
     String of(HttpServletRequest request) {
         if (proxies == null) {
-            untrusted.seen(request::getHeader);
+            untrusted.seen(request::getHeader, () -> ForwardingFilters.haveChanged(request));
             return addresses.of(request.getRemoteAddr());
         }
         HttpServletRequest raw = asItCame(request);

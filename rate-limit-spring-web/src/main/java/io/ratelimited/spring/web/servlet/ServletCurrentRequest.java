@@ -11,6 +11,7 @@ import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
+import java.lang.reflect.Method;
 import java.security.Principal;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -18,6 +19,7 @@ import java.util.concurrent.CancellationException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.support.AopUtils;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
 import org.springframework.security.authentication.AuthenticationTrustResolver;
@@ -27,6 +29,8 @@ import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.method.HandlerMethod;
+import org.springframework.web.servlet.HandlerMapping;
 import org.springframework.web.servlet.function.EntityResponse;
 import org.springframework.web.servlet.function.RenderingResponse;
 import org.springframework.web.servlet.function.ServerResponse;
@@ -145,6 +149,15 @@ final class ServletCurrentRequest implements CurrentRequest {
     @Override
     public void charged(String use) {
         state.charge(use);
+    }
+
+    /** Of a dispatch to a handler, only the first call of its method is that of Spring MVC. */
+    @Override
+    public boolean isOwnCall(String use, Method handler) {
+        return request.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE) instanceof HandlerMethod current
+                && AopUtils.getMostSpecificMethod(current.getMethod(), ClassUtils.getUserClass(current.getBeanType()))
+                        .equals(handler)
+                && state.isFirstCall(use, request);
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -25,6 +26,7 @@ final class ServletRequestState {
     final LimitFields.Style style;
     final LimitFields fields = new LimitFields();
     private Set<String> charged = Set.of();
+    private List<Call> calls = List.of();
     private List<Runnable> atEnd = List.of();
     /** The fields of the refusal that has been answered, beside those of limits. */
     private Map<String, String> refusal = Map.of();
@@ -38,6 +40,9 @@ final class ServletRequestState {
     private boolean followed;
     private boolean ended;
     private volatile boolean over;
+
+    /** The first call of a dispatch that has asked for a use of a limit. */
+    private record Call(String use, HttpServletRequest dispatched, DispatcherType type) {}
 
     private ServletRequestState(ServletClients clients, LimitFields.Style style) {
         this.clients = clients;
@@ -59,6 +64,21 @@ final class ServletRequestState {
             charged = new HashSet<>();
         }
         charged.add(use);
+    }
+
+    /** Returns whether no call of a dispatch has asked for this use so far. A forward has a request of its own. */
+    synchronized boolean isFirstCall(String use, HttpServletRequest dispatched) {
+        DispatcherType type = dispatched.getDispatcherType();
+        for (Call call : calls) {
+            if (call.dispatched == dispatched && call.type == type && call.use.equals(use)) {
+                return false;
+            }
+        }
+        if (calls.isEmpty()) {
+            calls = new ArrayList<>();
+        }
+        calls.add(new Call(use, dispatched, type));
+        return true;
     }
 
     synchronized boolean isCharged(String use) {

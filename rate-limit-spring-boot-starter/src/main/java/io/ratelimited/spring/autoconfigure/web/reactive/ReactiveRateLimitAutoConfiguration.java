@@ -19,6 +19,7 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.reactive.BlockingExecution;
+import io.ratelimited.spring.web.reactive.ForwardingTransformers;
 import io.ratelimited.spring.web.reactive.LimitedHandlers;
 import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
@@ -28,6 +29,7 @@ import io.ratelimited.spring.web.reactive.ReactiveLogins;
 import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
+import io.ratelimited.spring.web.reactive.ReactiveVersions;
 import io.ratelimited.spring.web.reactive.RefusalAdvice;
 import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
@@ -51,6 +53,7 @@ import org.springframework.context.annotation.Role;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.accept.ApiVersionStrategy;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
@@ -135,7 +138,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
         return new ForwardedHeadersCheck(
-                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
+                context,
+                requests.proxies(),
+                ForwardingTransformers::of,
+                requests::readClientIp,
+                requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
@@ -145,14 +152,20 @@ public final class ReactiveRateLimitAutoConfiguration {
                 context, limits, () -> ReactiveHandlers.of(context), () -> ReactiveLogins.besideLogin(context));
     }
 
+    @Bean("io.ratelimited.rateLimitApiVersions")
+    ReactiveVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
+        return new ReactiveVersions(() -> strategies.stream().findFirst().orElse(null));
+    }
+
     @Bean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors);
+            ReactiveCors cors,
+            ReactiveVersions versions) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors, versions);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
@@ -161,8 +174,10 @@ public final class ReactiveRateLimitAutoConfiguration {
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors);
+            ReactiveCors cors,
+            ReactiveVersions versions) {
+        return new RateLimitWebFilter(
+                RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -19,6 +19,7 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.servlet.FieldsFilter;
+import io.ratelimited.spring.web.servlet.ForwardingFilters;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
 import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
@@ -28,6 +29,7 @@ import io.ratelimited.spring.web.servlet.ServletLogins;
 import io.ratelimited.spring.web.servlet.ServletProblems;
 import io.ratelimited.spring.web.servlet.ServletRefusals;
 import io.ratelimited.spring.web.servlet.ServletRequests;
+import io.ratelimited.spring.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import java.util.OptionalInt;
@@ -56,6 +58,7 @@ import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
+import org.springframework.web.accept.ApiVersionStrategy;
 import org.springframework.web.cors.CorsConfigurationSource;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
@@ -164,7 +167,7 @@ public final class ServletRateLimitAutoConfiguration {
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
         return new ForwardedHeadersCheck(
-                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
+                context, requests.proxies(), ForwardingFilters::of, requests::readClientIp, requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
@@ -174,6 +177,11 @@ public final class ServletRateLimitAutoConfiguration {
                 context, limits, () -> ServletHandlers.of(context), () -> ServletLogins.besideLogin(context));
     }
 
+    @Bean("io.ratelimited.rateLimitApiVersions")
+    ServletVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
+        return new ServletVersions(() -> strategies.stream().findFirst().orElse(null));
+    }
+
     @Bean("io.ratelimited.rateLimitFilter")
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
@@ -181,9 +189,10 @@ public final class ServletRateLimitAutoConfiguration {
             ServletRequests requests,
             ServletRefusals refusals,
             ServletCors cors,
+            ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
-        return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors);
+        return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors, versions);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
@@ -193,9 +202,10 @@ public final class ServletRateLimitAutoConfiguration {
             ServletRequests requests,
             ServletRefusals refusals,
             ServletCors cors,
+            ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
-        return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors);
+        return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)
