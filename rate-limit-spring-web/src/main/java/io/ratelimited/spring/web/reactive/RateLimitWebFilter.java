@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.End;
-import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.overload.CallEnd;
@@ -11,7 +10,6 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Function;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
@@ -42,22 +40,15 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ReactiveRequests requests;
-    private final ReactiveRefusals refusals;
     private final ReactiveCors cors;
 
     /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
     public RateLimitWebFilter(
-            int order,
-            RoutePatterns routes,
-            RouteLimits limits,
-            ReactiveRequests requests,
-            ReactiveRefusals refusals,
-            ReactiveCors cors) {
+            int order, RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveCors cors) {
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
-        this.refusals = refusals;
         this.cors = cors;
     }
 
@@ -111,10 +102,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         if (!entered.isDone()) {
             turn = turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
         }
-        return turn.map(admission -> chain.filter(exchange))
-                .onErrorResume(
-                        RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
-                .flatMap(Function.identity())
+        return turn.flatMap(admission -> chain.filter(exchange))
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
                 .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
     }

@@ -9,11 +9,11 @@ import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.CatchAllCheck;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Problems;
-import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -24,11 +24,8 @@ import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
 import io.ratelimited.spring.web.reactive.ReactiveCors;
 import io.ratelimited.spring.web.reactive.ReactiveHandlers;
-import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
-import io.ratelimited.spring.web.reactive.RefusalAdvice;
-import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -75,33 +72,22 @@ public final class ReactiveRateLimitAutoConfiguration {
         return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
-    @Bean("io.ratelimited.rateLimitRefusalHandlers")
-    RefusalHandlers rateLimitRefusalHandlers(ApplicationContext context) {
-        return new RefusalHandlers(context);
-    }
-
     @Bean("io.ratelimited.rateLimitReactiveRefusals")
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
             LimitRegistry limits,
-            RefusalHandlers handlers,
+            ReactiveCors cors,
             LimitEnforcer enforcer,
-            ApplicationContext context,
-            ObjectProvider<DispatcherHandler> dispatcher) {
+            ApplicationContext context) {
         return new ReactiveRefusals(
                 properties.http().status(),
                 requests,
                 limits,
-                handlers,
-                new ReactiveProblems(context, new Problems(context, JsonWriter.standard()::writeToString)),
+                new Problems(context, JsonWriter.standard()::writeToString),
+                cors,
                 new InvalidPermitsLog(enforcer.ticker()),
-                dispatcher::getObject);
-    }
-
-    @Bean("io.ratelimited.rateLimitRefusalAdvice")
-    RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
-        return new RefusalAdvice(handlers);
+                context);
     }
 
     @Bean("io.ratelimited.rateLimitReactiveCors")
@@ -110,15 +96,9 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new ReactiveCors(cors::orderedStream, dispatcher::getObject);
     }
 
-    @Bean("io.ratelimited.rateLimitRefusedMapping")
-    RefusedMapping rateLimitRefusedMapping(ReactiveCors cors) {
-        return new RefusedMapping(cors);
-    }
-
     @Bean("io.ratelimited.rateLimitedHandlers")
-    LimitedHandlers rateLimitedHandlers(
-            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
-        return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context, LimitEnforcer enforcer) {
+        return new LimitedHandlers(requests, context, enforcer.ticker());
     }
 
     @Bean("io.ratelimited.rateLimitBlockingExecution")
@@ -133,6 +113,12 @@ public final class ReactiveRateLimitAutoConfiguration {
                 context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
     }
 
+    @Bean("io.ratelimited.rateLimitCatchAllCheck")
+    @Lazy(false)
+    CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
+        return new CatchAllCheck(context, limits);
+    }
+
     @Bean("io.ratelimited.rateLimitRouteCheck")
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
@@ -141,22 +127,14 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
-            RoutePatterns routes,
-            RouteLimits limits,
-            ReactiveRequests requests,
-            ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors);
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveCors cors) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
-            RoutePatterns routes,
-            RouteLimits limits,
-            ReactiveRequests requests,
-            ReactiveRefusals refusals,
-            ReactiveCors cors) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors);
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveCors cors) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors);
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -166,8 +144,8 @@ public final class ReactiveRateLimitAutoConfiguration {
         /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-        RefusalErrorAttributes errorAttributes(ObjectProvider<LimitRegistry> limits) {
-            return new RefusalErrorAttributes(name -> limits.getObject().findsItsLimit(name));
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
         }
     }
 
