@@ -60,6 +60,8 @@ public final class Refusal extends ResponseStatusException {
     private static final int DEEPEST = 32;
 
     private final boolean overloaded;
+    private final @Nullable Decision decision;
+    private final @Nullable Long retryAfter;
 
     /**
      * @param rejection a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
@@ -70,6 +72,8 @@ public final class Refusal extends ResponseStatusException {
     public Refusal(RuntimeException rejection, int status, boolean overloaded) {
         super(HttpStatusCode.valueOf(status), detail(rejection, overloaded), rejection);
         this.overloaded = overloaded;
+        this.decision = decision(rejection);
+        this.retryAfter = decision == null ? null : retryAfter(decision, overloaded);
         if (overloaded) {
             setType(URI.create(TYPE_OVERLOADED));
             setTitle("Request cannot be satisfied due to temporary server capacity constraints");
@@ -163,7 +167,7 @@ public final class Refusal extends ResponseStatusException {
     }
 
     /** Returns the types that a client accepts, the most wanted first; all types if the field is missing or unreadable. */
-    static List<MediaType> accepted(@Nullable String accept) {
+    private static List<MediaType> accepted(@Nullable String accept) {
         try {
             List<MediaType> ranges = MediaType.parseMediaTypes(accept);
             MimeTypeUtils.sortBySpecificity(ranges);
@@ -175,7 +179,7 @@ public final class Refusal extends ResponseStatusException {
 
     /** The decision that refused the request; null if it never came to one. */
     public @Nullable Decision decision() {
-        return decision(exception());
+        return decision;
     }
 
     private static @Nullable Decision decision(RuntimeException rejection) {
@@ -183,18 +187,15 @@ public final class Refusal extends ResponseStatusException {
     }
 
     private boolean isUndecided() {
-        Decision decision = decision();
         return decision != null && decision.source() == Source.UNAVAILABLE;
     }
 
     private boolean isBlocked() {
-        Decision decision = decision();
         return decision != null && decision.blocked();
     }
 
     /** Reports the decision to a request that does not know it, since it was made on another thread. */
     public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
-        Decision decision = decision();
         if (decision != null && !known.test(decision.limit())) {
             limits.all().stream()
                     .filter(limit -> limit.name().equals(decision.limit()) && limit.showsHeaders())
@@ -207,8 +208,7 @@ public final class Refusal extends ResponseStatusException {
      * by chance, so that the clients that are refused at one time do not come back at one time.
      */
     public @Nullable Long retryAfter() {
-        Decision decision = decision();
-        return decision == null ? null : retryAfter(decision, overloaded);
+        return retryAfter;
     }
 
     private static @Nullable Long retryAfter(Decision decision, boolean overloaded) {
@@ -220,13 +220,15 @@ public final class Refusal extends ResponseStatusException {
 
     /** The headers that every response to the rejection has, the application's own too. */
     public Map<String, String> fields() {
-        Decision decision = decision();
-        return decision == null ? Map.of(HttpHeaders.CACHE_CONTROL, "no-store") : fields(decision, overloaded);
+        return fields(retryAfter);
     }
 
     /** The headers that every response to a rejection has, the application's own too. */
     public static Map<String, String> fields(Decision rejection, boolean overloaded) {
-        Long seconds = retryAfter(rejection, overloaded);
+        return fields(retryAfter(rejection, overloaded));
+    }
+
+    private static Map<String, String> fields(@Nullable Long seconds) {
         return seconds == null
                 ? Map.of(HttpHeaders.CACHE_CONTROL, "no-store")
                 : Map.of(HttpHeaders.CACHE_CONTROL, "no-store", HttpHeaders.RETRY_AFTER, seconds.toString());
@@ -284,9 +286,8 @@ public final class Refusal extends ResponseStatusException {
     public Map<String, Object> attributes() {
         Map<String, Object> attributes = new LinkedHashMap<>();
         attributes.put("message", detail());
-        Long seconds = retryAfter();
-        if (seconds != null) {
-            attributes.put("retryAfter", seconds);
+        if (retryAfter != null) {
+            attributes.put("retryAfter", retryAfter);
         }
         return attributes;
     }
@@ -320,8 +321,6 @@ public final class Refusal extends ResponseStatusException {
     /** The name of the limit, and the seconds to wait: 0 if nobody knows them. */
     @Override
     public Object[] getDetailMessageArguments() {
-        Decision decision = decision();
-        Long seconds = retryAfter();
-        return new Object[] {decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds};
+        return new Object[] {decision == null ? "" : decision.limit(), retryAfter == null ? 0L : retryAfter};
     }
 }

@@ -98,7 +98,8 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
     /** Null too if the application has said which status an exception has: Spring Boot's handler knows it. */
     private @Nullable Refusal in(Throwable failure) {
-        return Refusal.hasStatus(failure) ? null : Refusal.in(failure, status, limits::findsItsLimit);
+        Refusal refusal = Refusal.in(failure, status, limits::findsItsLimit);
+        return refusal == null || (failure != refusal.exception() && Refusal.hasStatus(failure)) ? null : refusal;
     }
 
     /** Advice has been asked about what handlers throw, not about what filters before them throw. */
