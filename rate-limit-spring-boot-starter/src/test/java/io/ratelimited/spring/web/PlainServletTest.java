@@ -1,5 +1,7 @@
 package io.ratelimited.spring.web;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -33,6 +35,9 @@ class PlainServletTest {
                     : List.of("plain", "future", "written", "async")) {
                 server.get("/" + path + "/x");
                 RefusalAttacksTest.requireProblem(server.get("/" + path + "/x"), 429);
+                assertThat(server.get("/" + path + "/x", "Accept", "text/html").statusCode())
+                        .as(path)
+                        .isEqualTo(429);
             }
         }
     }

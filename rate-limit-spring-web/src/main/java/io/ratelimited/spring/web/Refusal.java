@@ -196,10 +196,11 @@ public final class Refusal extends ResponseStatusException {
 
     /** Reports the decision to a request that does not know it, since it was made on another thread. */
     public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
-        if (decision != null && !known.test(decision.limit())) {
+        Decision rejection = decision;
+        if (rejection != null && !known.test(rejection.limit())) {
             limits.all().stream()
-                    .filter(limit -> limit.name().equals(decision.limit()) && limit.showsHeaders())
-                    .forEach(limit -> request.accept(limit.limit(), decision));
+                    .filter(limit -> limit.name().equals(rejection.limit()) && limit.showsHeaders())
+                    .forEach(limit -> request.accept(limit.limit(), rejection));
         }
     }
 
