@@ -33,7 +33,7 @@ class RefusalTest {
         try {
             Problems problems = new Problems(new StaticMessageSource(), JsonWriter.standard()::writeToString);
             ProblemDetail problem =
-                    problems.of(refusal, Locale::getDefault, "/search").getBody();
+                    problems.worded(refusal, Locale::getDefault, "/search").getBody();
             assertThat(new String(problems.json(problem), StandardCharsets.UTF_8))
                     .isEqualTo("{\"type\":\"" + Refusal.TYPE
                             + "\",\"title\":\"Request cannot be satisfied as assigned quota has been"

@@ -21,14 +21,12 @@ public final class InvalidPermitsLog {
         this.ticker = ticker;
     }
 
-    /** Logs the refusal if it is one of these and the first of its minute. */
-    public void log(Refusal refusal) {
-        if (refusal.exception() instanceof InvalidPermitsException invalid) {
-            long now = ticker.nanos();
-            Long last = logged.putIfAbsent(invalid.limit(), now);
-            if (last == null || (now - last >= MINUTE && logged.replace(invalid.limit(), last, now))) {
-                LOG.warn(invalid.getMessage() + ". Further ones are logged once a minute.");
-            }
+    /** Logs the rejection if it is the first of its minute. */
+    public void log(InvalidPermitsException invalid) {
+        long now = ticker.nanos();
+        Long last = logged.putIfAbsent(invalid.limit(), now);
+        if (last == null || (now - last >= MINUTE && logged.replace(invalid.limit(), last, now))) {
+            LOG.warn(invalid.getMessage() + ". Further ones are logged once a minute.");
         }
     }
 }

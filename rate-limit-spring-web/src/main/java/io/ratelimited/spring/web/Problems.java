@@ -14,7 +14,6 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.context.MessageSource;
 import org.springframework.core.MethodParameter;
 import org.springframework.http.ProblemDetail;
-import org.springframework.web.ErrorResponse;
 import org.springframework.web.util.UriUtils;
 
 /**
@@ -43,28 +42,29 @@ public final class Problems {
 
     private static MethodParameter returnType() {
         try {
-            return new MethodParameter(ErrorResponse.Builder.class.getMethod("build"), -1);
+            return new MethodParameter(
+                    Problems.class.getMethod("worded", Refusal.class, Supplier.class, String.class), -1);
         } catch (NoSuchMethodException ex) {
             throw new IllegalStateException(ex);
         }
     }
 
     /**
-     * The problem in the words of the application.
+     * The rejection in the words of the application.
      *
      * @param locale of the reader, found by code of the application, too
      * @param path of the request, which Spring takes for a URI, although servers accept others
      */
-    public ErrorResponse of(Refusal refusal, Supplier<Locale> locale, String path) {
-        ErrorResponse problem;
+    public Refusal worded(Refusal refusal, Supplier<Locale> locale, String path) {
+        Refusal worded = refusal;
         try {
-            problem = refusal.problem().build(messages, locale.get());
+            refusal.updateAndGetBody(messages, locale.get());
         } catch (RuntimeException ex) {
             failed(ex);
-            problem = refusal.problem().build();
+            worded = refusal.unworded();
         }
-        problem.getBody().setInstance(instance(path));
-        return problem;
+        worded.setInstance(instance(path));
+        return worded;
     }
 
     private static URI instance(String path) {

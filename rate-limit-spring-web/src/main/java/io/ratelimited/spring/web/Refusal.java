@@ -12,11 +12,13 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.BiConsumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.HttpStatusCode;
@@ -25,21 +27,20 @@ import org.springframework.http.MediaType;
 import org.springframework.util.InvalidMimeTypeException;
 import org.springframework.util.MimeTypeUtils;
 import org.springframework.web.ErrorResponse;
+import org.springframework.web.bind.annotation.ResponseStatus;
+import org.springframework.web.server.ResponseStatusException;
 
 /**
- * The answer to a request that its limits refused, on both stacks: status, header fields and problem detail of RFC
+ * A rejection as an exception of Spring that knows its response, on both stacks: status, headers and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers, or {@code
  * abnormal-usage-detected} if a limit has blocked the caller; a request for a number of permits that no call can have is a bad
  * request instead, and one that waited when the application stopped, or that nobody could decide, finds the service
- * unavailable. So does one that a limit refuses which finds by itself how much the service can do: its problem is of the type
- * {@code temporary-reduced-capacity}.
- *
- * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
- *     RateLimiterClosedException}
- * @param status the HTTP status of the answer
- * @param overloaded whether it is the service that has too much to do, and not the caller who asks too much
+ * unavailable. So does one that a limit rejects which finds by itself how much the service can do: its problem is of the type
+ * {@code temporary-reduced-capacity}. Has no stack trace.
  */
-public record Refusal(RuntimeException exception, int status, boolean overloaded) {
+public final class Refusal extends ResponseStatusException {
+
+    private static final long serialVersionUID = 1L;
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
@@ -55,14 +56,39 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
     private static final List<MediaType> PROBLEMS =
             List.of(MediaType.APPLICATION_PROBLEM_JSON, MediaType.APPLICATION_JSON, MediaType.APPLICATION_PROBLEM_XML);
 
-    private static final String UNAVAILABLE = ".unavailable";
-    private static final String BLOCKED = ".blocked";
-    private static final String OVERLOADED = ".overloaded";
-
+    /** Causes may go in circles. */
     private static final int DEEPEST = 32;
 
+    private final boolean overloaded;
+    private final @Nullable Decision decision;
+    private final @Nullable Long retryAfter;
+
     /**
-     * The refusal that an exception is or was caused by, as exception handlers look for causes; null if none.
+     * @param rejection a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
+     *     RateLimiterClosedException}
+     * @param status the HTTP status of the response
+     * @param overloaded whether it is the service that has too much to do, and not the caller who asks too much
+     */
+    public Refusal(RuntimeException rejection, int status, boolean overloaded) {
+        super(HttpStatusCode.valueOf(status), detail(rejection, overloaded), rejection);
+        this.overloaded = overloaded;
+        this.decision = decision(rejection);
+        this.retryAfter = decision == null ? null : retryAfter(decision, overloaded);
+        if (overloaded) {
+            setType(URI.create(TYPE_OVERLOADED));
+            setTitle("Request cannot be satisfied due to temporary server capacity constraints");
+        } else if (rejection instanceof RateLimitExceededException exceeded && !isUndecided()) {
+            setType(URI.create(isBlocked() ? BLOCKED_TYPE : TYPE));
+            setTitle(
+                    isBlocked()
+                            ? "Request not satisfied due to detection of abnormal request pattern"
+                            : "Request cannot be satisfied as assigned quota has been exceeded");
+            getBody().setProperty("violated-policies", exceeded.limits());
+        }
+    }
+
+    /**
+     * The rejection that an exception is or was caused by; null if none.
      *
      * @param status of requests over a limit
      * @param findsItsLimit whether the limit of a name finds by itself how many calls to admit
@@ -84,6 +110,39 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
             }
         }
         return null;
+    }
+
+    /** Returns whether an exception, or one that has caused it, knows its status: it is the application that has said so. */
+    public static boolean hasStatus(Throwable failure) {
+        Throwable cause = failure;
+        for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
+            if (cause instanceof ErrorResponse
+                    || AnnotatedElementUtils.hasAnnotation(cause.getClass(), ResponseStatus.class)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The same rejection, not yet worded by the application. */
+    Refusal unworded() {
+        return new Refusal(exception(), status(), overloaded);
+    }
+
+    /** Rejections are many, and their traces say where limits are decided. */
+    @Override
+    public synchronized Throwable fillInStackTrace() {
+        return this;
+    }
+
+    /** The rejection that the application sees. */
+    public RuntimeException exception() {
+        return (RuntimeException) Objects.requireNonNull(getCause());
+    }
+
+    /** The HTTP status of the response. */
+    public int status() {
+        return getStatusCode().value();
     }
 
     /**
@@ -108,7 +167,7 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
     }
 
     /** Returns the types that a client accepts, the most wanted first; all types if the field is missing or unreadable. */
-    static List<MediaType> accepted(@Nullable String accept) {
+    private static List<MediaType> accepted(@Nullable String accept) {
         try {
             List<MediaType> ranges = MediaType.parseMediaTypes(accept);
             MimeTypeUtils.sortBySpecificity(ranges);
@@ -120,28 +179,28 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
 
     /** The decision that refused the request; null if it never came to one. */
     public @Nullable Decision decision() {
-        return exception instanceof RateLimitExceededException exceeded ? exceeded.decision() : null;
+        return decision;
     }
 
-    /** Returns whether nobody could decide, so that nothing is known of the budget of the caller. */
-    public boolean isUndecided() {
-        Decision decision = decision();
+    private static @Nullable Decision decision(RuntimeException rejection) {
+        return rejection instanceof RateLimitExceededException exceeded ? exceeded.decision() : null;
+    }
+
+    private boolean isUndecided() {
         return decision != null && decision.source() == Source.UNAVAILABLE;
     }
 
-    /** Returns whether a limit has blocked the key of the caller. */
-    public boolean isBlocked() {
-        Decision decision = decision();
+    private boolean isBlocked() {
         return decision != null && decision.blocked();
     }
 
     /** Reports the decision to a request that does not know it, since it was made on another thread. */
     public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
-        Decision decision = decision();
-        if (decision != null && !known.test(decision.limit())) {
+        Decision rejection = decision;
+        if (rejection != null && !known.test(rejection.limit())) {
             limits.all().stream()
-                    .filter(limit -> limit.name().equals(decision.limit()) && limit.showsHeaders())
-                    .forEach(limit -> request.accept(limit.limit(), decision));
+                    .filter(limit -> limit.name().equals(rejection.limit()) && limit.showsHeaders())
+                    .forEach(limit -> request.accept(limit.limit(), rejection));
         }
     }
 
@@ -150,25 +209,37 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
      * by chance, so that the clients that are refused at one time do not come back at one time.
      */
     public @Nullable Long retryAfter() {
-        Decision decision = decision();
-        if (decision == null) {
-            return null;
-        }
+        return retryAfter;
+    }
+
+    private static @Nullable Long retryAfter(Decision decision, boolean overloaded) {
         // The number of the object is random, and stays the same for all parts of the answer.
         return overloaded && decision.retryAfter() == null && !decision.never()
                 ? Long.valueOf(1 + System.identityHashCode(decision) % LONGEST_OVERLOAD)
                 : LimitFields.retryAfter(decision);
     }
 
-    /** The fields that every answer to the refusal has, the application's own too. */
+    /** The headers that every response to the rejection has, the application's own too. */
     public Map<String, String> fields() {
-        Map<String, String> fields = new LinkedHashMap<>();
-        fields.put(HttpHeaders.CACHE_CONTROL, "no-store");
-        Long seconds = retryAfter();
-        if (seconds != null) {
-            fields.put(HttpHeaders.RETRY_AFTER, seconds.toString());
-        }
-        return fields;
+        return fields(retryAfter);
+    }
+
+    /** The headers that every response to a rejection has, the application's own too. */
+    public static Map<String, String> fields(Decision rejection, boolean overloaded) {
+        return fields(retryAfter(rejection, overloaded));
+    }
+
+    private static Map<String, String> fields(@Nullable Long seconds) {
+        return seconds == null
+                ? Map.of(HttpHeaders.CACHE_CONTROL, "no-store")
+                : Map.of(HttpHeaders.CACHE_CONTROL, "no-store", HttpHeaders.RETRY_AFTER, seconds.toString());
+    }
+
+    @Override
+    public HttpHeaders getHeaders() {
+        HttpHeaders headers = new HttpHeaders();
+        fields().forEach(headers::set);
+        return headers;
     }
 
     /**
@@ -185,22 +256,27 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
         return String.join(", ", names);
     }
 
-    /** The refusal in a sentence, for people. */
+    /** The rejection in a sentence, for people. */
     public String detail() {
-        Decision decision = decision();
-        if (exception instanceof RateLimiterClosedException) {
+        return Objects.requireNonNull(getReason());
+    }
+
+    private static String detail(RuntimeException rejection, boolean overloaded) {
+        Decision decision = decision(rejection);
+        if (rejection instanceof RateLimiterClosedException) {
             return "The application stops.";
         }
         if (decision == null) {
             return "The request asks for a number of permits that is no number of at least 0.";
         }
-        if (isUndecided()) {
+        if (decision.source() == Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
         }
         String start = overloaded
                 ? "The service has too much to do (rate limit '" + decision.limit() + "'); "
-                : "Rate limit '" + decision.limit() + (isBlocked() ? "' has blocked this caller; " : "' is exceeded; ");
-        Long seconds = retryAfter();
+                : "Rate limit '" + decision.limit()
+                        + (decision.blocked() ? "' has blocked this caller; " : "' is exceeded; ");
+        Long seconds = retryAfter(decision, overloaded);
         if (seconds != null) {
             return start + "retry after " + seconds + " s.";
         }
@@ -211,48 +287,41 @@ public record Refusal(RuntimeException exception, int status, boolean overloaded
     public Map<String, Object> attributes() {
         Map<String, Object> attributes = new LinkedHashMap<>();
         attributes.put("message", detail());
-        Long seconds = retryAfter();
-        if (seconds != null) {
-            attributes.put("retryAfter", seconds);
+        if (retryAfter != null) {
+            attributes.put("retryAfter", retryAfter);
         }
         return attributes;
     }
 
-    /**
-     * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
-     * the seconds to wait, 0 if nobody knows them. The codes for a request that nobody could decide end with {@code
-     * .unavailable}, those for one that the service has no room for with {@code .overloaded}, and those for a caller who is
-     * blocked with {@code .blocked}.
-     */
-    ErrorResponse.Builder problem() {
-        Decision decision = decision();
-        Long seconds = retryAfter();
-        ErrorResponse.Builder problem = ErrorResponse.builder(exception, HttpStatusCode.valueOf(status), detail())
-                .detailMessageArguments(decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds);
-        if (isUndecided()) {
-            return withCodes(problem, UNAVAILABLE);
-        }
-        if (overloaded) {
-            return withCodes(problem, OVERLOADED)
-                    .type(URI.create(TYPE_OVERLOADED))
-                    .title("Request cannot be satisfied due to temporary server capacity constraints");
-        }
-        if (!(exception instanceof RateLimitExceededException exceeded)) {
-            return problem;
-        }
-        problem.property("violated-policies", exceeded.limits());
-        return isBlocked()
-                ? withCodes(problem, BLOCKED)
-                        .type(URI.create(BLOCKED_TYPE))
-                        .title("Request not satisfied due to detection of abnormal request pattern")
-                : problem.type(URI.create(TYPE))
-                        .title("Request cannot be satisfied as assigned quota has been exceeded");
+    @Override
+    public String getTypeMessageCode() {
+        return ErrorResponse.getDefaultTypeMessageCode(exception().getClass()) + ending();
     }
 
-    private ErrorResponse.Builder withCodes(ErrorResponse.Builder problem, String ending) {
-        Class<?> type = exception.getClass();
-        return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + ending)
-                .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + ending)
-                .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + ending);
+    @Override
+    public String getTitleMessageCode() {
+        return ErrorResponse.getDefaultTitleMessageCode(exception().getClass()) + ending();
+    }
+
+    @Override
+    public String getDetailMessageCode() {
+        return ErrorResponse.getDefaultDetailMessageCode(exception().getClass(), null) + ending();
+    }
+
+    /**
+     * The codes for a request that nobody could decide end with {@code .unavailable}, those for one that the service has no room
+     * for with {@code .overloaded}, and those for a caller who is blocked with {@code .blocked}.
+     */
+    private String ending() {
+        if (isUndecided()) {
+            return ".unavailable";
+        }
+        return overloaded ? ".overloaded" : isBlocked() ? ".blocked" : "";
+    }
+
+    /** The name of the limit, and the seconds to wait: 0 if nobody knows them. */
+    @Override
+    public Object[] getDetailMessageArguments() {
+        return new Object[] {decision == null ? "" : decision.limit(), retryAfter == null ? 0L : retryAfter};
     }
 }

@@ -5,6 +5,7 @@ import graphql.GraphQLError;
 import graphql.GraphqlErrorBuilder;
 import graphql.schema.DataFetchingEnvironment;
 import io.ratelimited.core.Decision;
+import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Refusal;
@@ -52,7 +53,9 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
         if (refusal == null) {
             return Mono.empty();
         }
-        log.log(refusal);
+        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+            log.log(invalid);
+        }
         Decision decision = refusal.decision();
         return Mono.just(List.of(error.get()
                 .message("%s", refusal.detail())

@@ -31,15 +31,12 @@ import reactor.core.scheduler.Schedulers;
 public final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     private final ReactiveRequests requests;
-    private final ReactiveRefusals refusals;
     private final ApplicationContext application;
     private final Ticker ticker;
     private final Map<ApplicationContext, List<HandlerAdapter>> adapters = new ConcurrentHashMap<>();
 
-    public LimitedHandlers(
-            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext application, Ticker ticker) {
+    public LimitedHandlers(ReactiveRequests requests, ApplicationContext application, Ticker ticker) {
         this.requests = requests;
-        this.refusals = refusals;
         this.application = application;
         this.ticker = ticker;
     }
@@ -86,7 +83,6 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
         Scheduler scheduler = maySleep(method) ? onAnotherThread(request, task) : request.here();
         return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, scheduler), method))
                 .subscribeOn(scheduler)
-                .map(result -> refusals.withhold(result, method))
                 .doOnCancel(task::dispose);
     }
 

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.End;
-import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.overload.CallEnd;
@@ -46,7 +45,6 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ReactiveRequests requests;
-    private final ReactiveRefusals refusals;
     private final ReactiveCors cors;
     private final ReactiveVersions versions;
     private final boolean noRoutes;
@@ -57,14 +55,12 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
-            ReactiveRefusals refusals,
             ReactiveCors cors,
             ReactiveVersions versions) {
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
-        this.refusals = refusals;
         this.cors = cors;
         this.versions = versions;
         this.noRoutes = routes.isEmpty(order == BEFORE_SECURITY);
@@ -146,10 +142,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
             ServerWebExchange exchange, WebFilterChain chain, List<Route> counting, ReactiveCurrentRequest call) {
         CompletableFuture<Admission> entered = limits.enterAsync(counting, call);
         return later(entered, call)
-                .map(admission -> chain.filter(exchange))
-                .onErrorResume(
-                        RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
-                .flatMap(Function.identity())
+                .flatMap(admission -> chain.filter(exchange))
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
                 .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
     }

@@ -65,10 +65,10 @@ public final class ReactiveCors {
         }
         // Without a handler that takes the request nothing is allowed.
         return Flux.fromIterable(mappings)
-                .filter(mapping -> !(mapping instanceof RefusedMapping))
                 .concatMap(mapping -> mapping.getHandler(exchange))
                 .next()
                 .onErrorComplete()
+                .doOnTerminate(() -> exchange.getAttributes().remove(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE))
                 .then();
     }
 

@@ -2,7 +2,6 @@ package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
@@ -263,13 +262,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (refusal == null || status == null || !status.isError()) {
             return;
         }
-        new Refusal(new RateLimitExceededException(refusal), status.value(), overloaded)
-                .fields()
-                .forEach((name, value) -> {
-                    if (!headers.containsHeader(name)) {
-                        headers.set(name, value);
-                    }
-                });
+        Refusal.fields(refusal, overloaded).forEach((name, value) -> {
+            if (!headers.containsHeader(name)) {
+                headers.set(name, value);
+            }
+        });
         if (ReactiveCors.isAllowed(exchange)) {
             String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
             headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style));

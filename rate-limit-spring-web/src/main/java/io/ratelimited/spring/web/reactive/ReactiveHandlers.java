@@ -37,8 +37,7 @@ public final class ReactiveHandlers {
                         patterns.add(pattern.getPatternString());
                     }
                 });
-            } else if (!(mapping instanceof RefusedMapping)
-                    && !(mapping instanceof RouterFunctionMapping functions && functions.getRouterFunction() == null)) {
+            } else if (!(mapping instanceof RouterFunctionMapping functions && functions.getRouterFunction() == null)) {
                 return null;
             }
         }

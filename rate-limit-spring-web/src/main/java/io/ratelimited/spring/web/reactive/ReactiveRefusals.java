@@ -1,28 +1,36 @@
 package io.ratelimited.spring.web.reactive;
 
+import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.Problems;
 import io.ratelimited.spring.web.Refusal;
-import io.ratelimited.spring.web.RefusalHandlers;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
-import org.springframework.http.HttpStatusCode;
+import org.springframework.http.MediaType;
 import org.springframework.http.server.reactive.ServerHttpResponse;
-import org.springframework.web.method.HandlerMethod;
+import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.reactive.DispatchExceptionHandler;
-import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.HandlerAdapter;
 import org.springframework.web.reactive.HandlerMapping;
 import org.springframework.web.reactive.HandlerResult;
-import org.springframework.web.server.ResponseStatusException;
+import org.springframework.web.reactive.HandlerResultHandler;
+import org.springframework.web.reactive.result.method.annotation.ResponseEntityResultHandler;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebExceptionHandler;
 import reactor.core.publisher.Mono;
 
 /**
- * Answers refusals that the application does not answer itself, before Boot's handler of errors. A refusal in a filter is let
- * fail inside the dispatcher, where advice that is made for refusals can see it.
+ * Answers rejections, and exceptions that they have caused, which the application maps in no way; before Spring Boot's handler of
+ * errors, which answers every exception. WebFlux writes the problem as it writes errors of the application: with its messages,
+ * its interceptors of errors and its codecs. Advice of the application is asked about what filters throw, too. Thread-safe.
  */
 public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
@@ -32,30 +40,42 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     private final int status;
     private final ReactiveRequests requests;
     private final LimitRegistry limits;
-    private final RefusalHandlers handlers;
-    private final ReactiveProblems problems;
+    private final Problems problems;
+    private final ReactiveCors cors;
     private final InvalidPermitsLog log;
-    private final Supplier<DispatcherHandler> dispatcher;
+    private final Supplier<List<DispatchExceptionHandler>> advice;
+    private final Supplier<List<HandlerResultHandler>> results;
+    private final Supplier<Optional<ResponseEntityResultHandler>> writer;
 
     /**
      * @param status of requests over a limit
-     * @param dispatcher hands requests to their handlers
+     * @param context with the advice of the application, and with what writes its errors
      */
     public ReactiveRefusals(
             int status,
             ReactiveRequests requests,
             LimitRegistry limits,
-            RefusalHandlers handlers,
-            ReactiveProblems problems,
+            Problems problems,
+            ReactiveCors cors,
             InvalidPermitsLog log,
-            Supplier<DispatcherHandler> dispatcher) {
+            ApplicationContext context) {
         this.status = status;
         this.requests = requests;
         this.limits = limits;
-        this.handlers = handlers;
         this.problems = problems;
+        this.cors = cors;
         this.log = log;
-        this.dispatcher = dispatcher;
+        this.advice = SingletonSupplier.of(() -> context.getBeanProvider(HandlerAdapter.class)
+                .orderedStream()
+                .filter(DispatchExceptionHandler.class::isInstance)
+                .map(DispatchExceptionHandler.class::cast)
+                .toList());
+        this.results = SingletonSupplier.of(() -> context.getBeanProvider(HandlerResultHandler.class)
+                .orderedStream()
+                .toList());
+        this.writer = SingletonSupplier.of(() -> context.getBeanProvider(ResponseEntityResultHandler.class)
+                .orderedStream()
+                .findFirst());
     }
 
     @Override
@@ -69,20 +89,33 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
         if (refusal == null || exchange.getResponse().isCommitted()) {
             return Mono.error(failure);
         }
-        return isSeenByAdvice(exchange)
+        return exchange.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE) != null
                 ? write(exchange, refusal)
-                : answer(exchange, refusal.exception())
+                : cors.write(exchange)
+                        .then(askAdvice(exchange, failure))
                         .onErrorResume(ex -> in(ex) == null ? Mono.error(ex) : write(exchange, refusal));
     }
 
+    /** Null too if the application has said which status an exception has: Spring Boot's handler knows it. */
     private @Nullable Refusal in(Throwable failure) {
-        return Refusal.in(failure, status, limits::findsItsLimit);
+        Refusal refusal = Refusal.in(failure, status, limits::findsItsLimit);
+        return refusal == null || (failure != refusal.exception() && Refusal.hasStatus(failure)) ? null : refusal;
     }
 
-    /** Advice of the application sees what handlers throw, and has not seen what a filter before them has thrown. */
-    private static boolean isSeenByAdvice(ServerWebExchange exchange) {
-        return exchange.getAttribute(RefusedMapping.REFUSED) != null
-                || exchange.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE) != null;
+    /** Advice has been asked about what handlers throw, not about what filters before them throw. */
+    private Mono<Void> askAdvice(ServerWebExchange exchange, Throwable failure) {
+        Mono<HandlerResult> answer = Mono.error(failure);
+        for (DispatchExceptionHandler handler : advice.get()) {
+            answer = answer.onErrorResume(ex -> handler.handleError(exchange, ex));
+        }
+        return answer.flatMap(result -> {
+            for (HandlerResultHandler handler : results.get()) {
+                if (handler.supports(result)) {
+                    return handler.handleResult(exchange, result);
+                }
+            }
+            return Mono.error(failure);
+        });
     }
 
     private Mono<Void> write(ServerWebExchange exchange, Refusal refusal) {
@@ -91,15 +124,22 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
             return Mono.error(refusal.exception());
         }
         report(refusal, exchange);
-        log.log(refusal);
+        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+            log.log(invalid);
+        }
         HttpHeaders headers = response.getHeaders();
         refusal.fields().forEach(headers::set);
         if (Refusal.isPageWanted(exchange.getRequest().getHeaders().getFirst(HttpHeaders.ACCEPT))) {
             // Boot's handler of errors comes next, and shows the page of this status.
-            return Mono.error(new ResponseStatusException(
-                    HttpStatusCode.valueOf(refusal.status()), refusal.detail(), refusal.exception()));
+            return Mono.error(refusal);
         }
-        return problems.write(exchange, refusal);
+        // Removes the media types of the handler, whose response this is not.
+        exchange.getAttributes().remove(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
+        headers.clearContentHeaders();
+        Refusal worded = problems.worded(
+                refusal, () -> locale(exchange), exchange.getRequest().getPath().value());
+        return asApplication(exchange, worded)
+                .then(Mono.defer(() -> isWritten(response) ? Mono.empty() : json(response, worded)));
     }
 
     private void report(Refusal refusal, ServerWebExchange exchange) {
@@ -113,25 +153,43 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
         });
     }
 
-    /** Answers in a filter as the dispatcher would. */
-    Mono<Void> answer(ServerWebExchange exchange, RuntimeException refusal) {
-        exchange.getAttributes().put(RefusedMapping.REFUSED, refusal);
-        return dispatcher.get().handle(exchange);
+    private static Locale locale(ServerWebExchange exchange) {
+        return Objects.requireNonNullElseGet(exchange.getLocaleContext().getLocale(), Locale::getDefault);
     }
 
-    /** Keeps the refusal of a controller's method from handlers of exceptions that are not made for refusals. */
-    HandlerResult withhold(HandlerResult result, HandlerMethod method) {
-        DispatchExceptionHandler application = result.getExceptionHandler();
-        return application == null
-                ? result
-                : result.setExceptionHandler((exchange, failure) -> isForApplication(exchange, failure, method)
-                        ? application.handleError(exchange, failure)
-                        : Mono.error(failure));
+    /** Writes nothing if the application has nothing that writes problems, or fails. */
+    private Mono<Void> asApplication(ServerWebExchange exchange, Refusal worded) {
+        ResponseEntityResultHandler handler = writer.get().orElse(null);
+        if (handler == null) {
+            return Mono.empty();
+        }
+        return Mono.defer(() -> handler.handleResult(exchange, new HandlerResult(this, worded, Problems.RETURN_TYPE)))
+                .onErrorResume(failure -> {
+                    ServerHttpResponse response = exchange.getResponse();
+                    if (response.isCommitted()) {
+                        return Mono.error(failure);
+                    }
+                    problems.failed(failure);
+                    response.getHeaders().clearContentHeaders();
+                    return Mono.empty();
+                });
     }
 
-    private boolean isForApplication(ServerWebExchange exchange, Throwable failure, HandlerMethod method) {
-        Refusal refusal = in(failure);
-        String accept = exchange.getRequest().getHeaders().getFirst(HttpHeaders.ACCEPT);
-        return refusal == null || handlers.areFor(refusal, failure, method.getBeanType(), accept);
+    /**
+     * Returns whether there is a response: each writer of a body sets its type, and a response to HEAD is not committed by
+     * that.
+     */
+    private static boolean isWritten(ServerHttpResponse response) {
+        return response.isCommitted() || response.getHeaders().getContentType() != null;
+    }
+
+    private Mono<Void> json(ServerHttpResponse response, Refusal worded) {
+        byte[] body = problems.json(worded.getBody());
+        HttpHeaders headers = response.getHeaders();
+        response.setStatusCode(worded.getStatusCode());
+        headers.setContentType(MediaType.APPLICATION_PROBLEM_JSON);
+        headers.setContentLength(body.length);
+        return response.writeWith(
+                Mono.fromSupplier(() -> response.bufferFactory().wrap(body)));
     }
 }

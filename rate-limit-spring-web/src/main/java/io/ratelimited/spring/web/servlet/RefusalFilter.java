@@ -1,6 +1,5 @@
 package io.ratelimited.spring.web.servlet;
 
-import io.ratelimited.spring.web.Refusal;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
@@ -33,11 +32,12 @@ public final class RefusalFilter implements Filter {
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (request.getDispatcherType() == DispatcherType.ERROR) {
+        boolean error = request.getDispatcherType() == DispatcherType.ERROR;
+        if (error) {
             ServletRequestState.resume(request);
         }
         try {
-            if (!page.show(request, response)) {
+            if (!error || !page.show(request, response)) {
                 chain.doFilter(request, response);
             }
         } catch (Throwable failure) {
@@ -54,8 +54,7 @@ public final class RefusalFilter implements Filter {
 
     /** A response that is pending, here or on another thread, is left alone. */
     private boolean tryAnswer(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
-        Refusal refusal = refusals.in(failure);
-        if (refusal == null
+        if (refusals.in(failure) == null
                 || response.isCommitted()
                 || request.isAsyncStarted()
                 || !(request instanceof HttpServletRequest httpRequest)
@@ -63,7 +62,10 @@ public final class RefusalFilter implements Filter {
             return false;
         }
         httpResponse.resetBuffer();
-        refusals.answer(httpRequest, httpResponse, refusal.exception());
+        refusals.answer(
+                httpRequest,
+                httpResponse,
+                failure instanceof Exception exception ? exception : new ServletException(failure));
         return true;
     }
 }

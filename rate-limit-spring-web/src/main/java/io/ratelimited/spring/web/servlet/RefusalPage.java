@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.spring.web.Refusal;
-import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Servlet;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.ServletRequest;
@@ -46,10 +45,9 @@ public final class RefusalPage {
         return attribute instanceof Requested requested ? requested.refusal : null;
     }
 
-    /** Shows the page if this is the dispatch to it; otherwise returns false. */
+    /** Shows the page if this dispatch to an error page is for a rejection; otherwise returns false. */
     boolean show(ServletRequest request, ServletResponse response) throws IOException, ServletException {
-        if (request.getDispatcherType() != DispatcherType.ERROR
-                || !(request instanceof HttpServletRequest httpRequest)
+        if (!(request instanceof HttpServletRequest httpRequest)
                 || !(request.getAttribute(ATTRIBUTE) instanceof Requested requested)) {
             return false;
         }

@@ -9,11 +9,11 @@ import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.CatchAllCheck;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Problems;
-import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -83,33 +83,22 @@ public final class ReactiveRateLimitAutoConfiguration {
         return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
-    @Bean("io.ratelimited.rateLimitRefusalHandlers")
-    RefusalHandlers rateLimitRefusalHandlers(ApplicationContext context) {
-        return new RefusalHandlers(context);
-    }
-
     @Bean("io.ratelimited.rateLimitReactiveRefusals")
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
             LimitRegistry limits,
-            RefusalHandlers handlers,
+            ReactiveCors cors,
             LimitEnforcer enforcer,
-            ApplicationContext context,
-            ObjectProvider<DispatcherHandler> dispatcher) {
+            ApplicationContext context) {
         return new ReactiveRefusals(
                 properties.http().status(),
                 requests,
                 limits,
-                handlers,
-                new ReactiveProblems(context, new Problems(context, JsonWriter.standard()::writeToString)),
+                new Problems(context, JsonWriter.standard()::writeToString),
+                cors,
                 new InvalidPermitsLog(enforcer.ticker()),
-                dispatcher::getObject);
-    }
-
-    @Bean("io.ratelimited.rateLimitRefusalAdvice")
-    RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
-        return new RefusalAdvice(handlers);
+                context);
     }
 
     @Bean("io.ratelimited.rateLimitReactiveCors")
@@ -118,15 +107,9 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new ReactiveCors(cors::orderedStream, dispatcher::getObject);
     }
 
-    @Bean("io.ratelimited.rateLimitRefusedMapping")
-    RefusedMapping rateLimitRefusedMapping(ReactiveCors cors) {
-        return new RefusedMapping(cors);
-    }
-
     @Bean("io.ratelimited.rateLimitedHandlers")
-    LimitedHandlers rateLimitedHandlers(
-            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
-        return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context, LimitEnforcer enforcer) {
+        return new LimitedHandlers(requests, context, enforcer.ticker());
     }
 
     @Bean("io.ratelimited.rateLimitBlockingExecution")
@@ -143,6 +126,12 @@ public final class ReactiveRateLimitAutoConfiguration {
                 ForwardingTransformers::of,
                 requests::readClientIp,
                 requests::watchForProxies);
+    }
+
+    @Bean("io.ratelimited.rateLimitCatchAllCheck")
+    @Lazy(false)
+    CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
+        return new CatchAllCheck(context, limits);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
@@ -162,10 +151,9 @@ public final class ReactiveRateLimitAutoConfiguration {
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
-            ReactiveRefusals refusals,
             ReactiveCors cors,
             ReactiveVersions versions) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors, versions);
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors, versions);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
@@ -173,11 +161,10 @@ public final class ReactiveRateLimitAutoConfiguration {
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
-            ReactiveRefusals refusals,
             ReactiveCors cors,
             ReactiveVersions versions) {
         return new RateLimitWebFilter(
-                RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors, versions);
+                RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -188,8 +175,8 @@ public final class ReactiveRateLimitAutoConfiguration {
         /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-        RefusalErrorAttributes errorAttributes(ObjectProvider<LimitRegistry> limits) {
-            return new RefusalErrorAttributes(name -> limits.getObject().findsItsLimit(name));
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
         }
     }
 

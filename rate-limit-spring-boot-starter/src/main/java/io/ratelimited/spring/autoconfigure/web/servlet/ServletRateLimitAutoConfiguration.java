@@ -9,11 +9,11 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.web.CatchAllCheck;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Problems;
-import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -61,7 +61,6 @@ import org.springframework.core.env.Environment;
 import org.springframework.web.accept.ApiVersionStrategy;
 import org.springframework.web.cors.CorsConfigurationSource;
 import org.springframework.web.servlet.DispatcherServlet;
-import org.springframework.web.servlet.HandlerExceptionResolver;
 
 /** Wires keys, headers, refusals and routes of servlet applications. */
 @AutoConfiguration(
@@ -113,27 +112,20 @@ public final class ServletRateLimitAutoConfiguration {
             LimitRegistry limits,
             LimitEnforcer enforcer,
             ApplicationContext context,
-            ServletCors cors,
-            ObjectProvider<HandlerExceptionResolver> resolvers) {
+            ServletCors cors) {
         return new ServletRefusals(
                 properties.http().status(),
                 requests,
                 limits,
-                new RefusalHandlers(context),
-                new ServletProblems(context, new Problems(context, JsonWriter.standard()::writeToString)),
+                new Problems(context, JsonWriter.standard()::writeToString),
                 cors,
                 new InvalidPermitsLog(enforcer.ticker()),
-                resolvers::orderedStream);
+                context);
     }
 
-    @Bean("io.ratelimited.rateLimitFirstResolver")
-    ServletRefusals.Resolver rateLimitFirstResolver(ServletRefusals refusals) {
-        return new ServletRefusals.Resolver(refusals, ServletRefusals.ORDER);
-    }
-
-    @Bean("io.ratelimited.rateLimitLastResolver")
-    ServletRefusals.Resolver rateLimitLastResolver(ServletRefusals refusals) {
-        return new ServletRefusals.Resolver(refusals, Ordered.LOWEST_PRECEDENCE);
+    @Bean("io.ratelimited.rateLimitRefusalHeaders")
+    ServletRefusals.Headers rateLimitRefusalHeaders(ServletRefusals refusals) {
+        return new ServletRefusals.Headers(refusals);
     }
 
     @Bean("io.ratelimited.rateLimitFieldsFilter")
@@ -168,6 +160,12 @@ public final class ServletRateLimitAutoConfiguration {
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
         return new ForwardedHeadersCheck(
                 context, requests.proxies(), ForwardingFilters::of, requests::readClientIp, requests::watchForProxies);
+    }
+
+    @Bean("io.ratelimited.rateLimitCatchAllCheck")
+    @Lazy(false)
+    CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
+        return new CatchAllCheck(context, limits);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
