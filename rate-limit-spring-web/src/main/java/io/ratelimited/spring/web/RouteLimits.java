@@ -5,6 +5,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
@@ -108,6 +110,11 @@ public final class RouteLimits {
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
         return enforcer.reserveAsync(limitRequests(matching, request), request, Callbacks.NEVER_BLOCK);
+    }
+
+    /** Where a request goes on whose limits did not decide at once, as {@link Continuations#ofSubscriber}. */
+    public Executor ofSubscriber(CurrentRequest request) {
+        return enforcer.continuations().ofSubscriber(request);
     }
 
     private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {

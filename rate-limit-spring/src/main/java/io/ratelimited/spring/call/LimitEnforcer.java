@@ -41,24 +41,24 @@ public final class LimitEnforcer {
 
     private final DecisionReports reports;
     private final Ticker ticker;
-    private final ContextPropagatingExecutor executor;
+    private final Continuations continuations;
     private final CallerThreads threads;
 
     /**
      * Makes an enforcer.
      *
-     * @param executor runs calls that had to wait without a thread
+     * @param continuations where calls go on that had to wait without a thread
      * @param threads the place where calls sleep that wait with a thread
      */
     public LimitEnforcer(
             List<DecisionObserver> observers,
             Ticker ticker,
-            ContextPropagatingExecutor executor,
+            Continuations continuations,
             Supplier<RequestThreads> threads) {
         this.threads = new CallerThreads(threads);
         this.reports = new DecisionReports(observers, ticker);
         this.ticker = ticker;
-        this.executor = executor;
+        this.continuations = continuations;
     }
 
     /** The time that waits are measured by. */
@@ -71,9 +71,9 @@ public final class LimitEnforcer {
         return threads;
     }
 
-    /** Runs calls that had to wait without a thread. */
-    ContextPropagatingExecutor executor() {
-        return executor;
+    /** Where calls go on that had to wait without a thread. */
+    public Continuations continuations() {
+        return continuations;
     }
 
     /**

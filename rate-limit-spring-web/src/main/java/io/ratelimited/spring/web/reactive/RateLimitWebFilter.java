@@ -3,7 +3,6 @@ package io.ratelimited.spring.web.reactive;
 import io.ratelimited.core.End;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
-import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
@@ -109,7 +108,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         CompletableFuture<Admission> entered = limits.enterAsync(matching, call);
         Mono<Admission> turn = Mono.fromFuture(entered);
         if (!entered.isDone()) {
-            turn = turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
+            turn = turn.publishOn(Schedulers.fromExecutor(limits.ofSubscriber(call)));
         }
         return turn.map(admission -> chain.filter(exchange))
                 .onErrorResume(

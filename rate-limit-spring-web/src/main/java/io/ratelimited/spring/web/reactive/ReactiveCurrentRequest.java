@@ -11,6 +11,7 @@ import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
+import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -47,6 +48,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Null when no proxy is trusted, or when the request did not come by the handler of the application. */
     private final @Nullable ServerHttpRequest raw;
 
+    /** As the first of our filters has seen it: later ones may hide the connection. */
+    private final ServerHttpRequest first;
+
     private final LimitFields.Style style;
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
@@ -76,6 +80,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             ReactiveClients clients,
             LimitFields.Style style) {
         this.exchange = exchange;
+        this.first = exchange.getRequest();
         this.raw = raw;
         this.clients = clients;
         this.style = style;
@@ -116,7 +121,17 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     @Override
-    public void run(Runnable task) {
+    public @Nullable Executor eventLoop() {
+        return ServedConnections.eventLoop(first);
+    }
+
+    @Override
+    public Executor scopeOfThisThread() {
+        return this::run;
+    }
+
+    /** Runs a task on this thread, where {@link ReactiveRequests#current()} then finds the request. */
+    void run(Runnable task) {
         CurrentRequest before = ON_THREAD.get();
         ON_THREAD.set(this);
         try {
@@ -133,7 +148,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** A task to be run on another thread, with the request of this one, if any. */
     static Runnable carrying(Runnable task) {
         CurrentRequest request = ON_THREAD.get();
-        return request == null ? task : () -> request.run(task);
+        if (request == null) {
+            return task;
+        }
+        Executor scope = request.scopeOfThisThread();
+        return () -> scope.execute(task);
     }
 
     @Override
