@@ -86,6 +86,14 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
         }
 
         /**
+         * Returns whether the calling thread is one of a pool that serves requests, and serves one now. A thread of another
+         * pool that has been handed a request does not.
+         */
+        default boolean isServing() {
+            return false;
+        }
+
+        /**
          * Prepares for a limit, before its first call: data that no limit needs costs nothing.
          *
          * @param reads whether an expression of the limit may read a word of requests, such as {@code principal}

@@ -145,6 +145,7 @@ public final class RateLimitAutoConfiguration {
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
             LimitRegistry registry,
+            ContextRequests requests,
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor,
             ObjectProvider<TaskDecorator> taskDecorators) {
         return new LimitEnforcer(
@@ -154,7 +155,7 @@ public final class RateLimitAutoConfiguration {
                         SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED)),
                         SingletonSupplier.of(
                                 () -> taskDecorators.orderedStream().toList())),
-                registry::threads);
+                () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
     }
 
     @Bean("io.ratelimited.rateLimits")

@@ -139,7 +139,8 @@ public final class LimitEnforcer {
             return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
         }
         RequestThreads seats = threads.seats();
-        if (!seats.tryEnter(LimitRequest.maxWaiting(enforced))) {
+        List<Object> sleepers = LimitRequest.sleepers(enforced);
+        if (!seats.tryEnter(LimitRequest.statedMaxWaiting(enforced), sleepers)) {
             reservation.cancel();
             reservation = AllOf.reserve(LimitRequest.claims(enforced, false, waitedForThread));
             return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
@@ -152,7 +153,7 @@ public final class LimitEnforcer {
             Thread.currentThread().interrupt();
             throw interrupted(enforced[0].limit(), ex);
         } finally {
-            seats.leave();
+            seats.leave(sleepers);
         }
     }
 
