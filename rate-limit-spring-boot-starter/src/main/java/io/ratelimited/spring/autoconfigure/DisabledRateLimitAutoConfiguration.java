@@ -55,7 +55,7 @@ public final class DisabledRateLimitAutoConfiguration {
                 new LimitEnforcer(
                         List.of(),
                         Ticker.system(),
-                        new Continuations(() -> CallbackThreads.SHARED, List::of),
+                        new Continuations(() -> CallbackThreads.SHARED, List::of, null),
                         () -> RequestThreads.UNBOUNDED),
                 null);
     }

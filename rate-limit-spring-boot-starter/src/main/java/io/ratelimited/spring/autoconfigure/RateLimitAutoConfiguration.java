@@ -154,7 +154,8 @@ public final class RateLimitAutoConfiguration {
                 new Continuations(
                         SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED)),
                         SingletonSupplier.of(
-                                () -> taskDecorators.orderedStream().toList())),
+                                () -> taskDecorators.orderedStream().toList()),
+                        requests),
                 () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
     }
 

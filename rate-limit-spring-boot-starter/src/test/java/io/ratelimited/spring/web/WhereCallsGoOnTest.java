@@ -38,13 +38,18 @@ import org.springframework.context.annotation.Import;
 import org.springframework.context.i18n.LocaleContextHolder;
 import org.springframework.core.Ordered;
 import org.springframework.core.task.TaskDecorator;
+import org.springframework.http.HttpStatus;
 import org.springframework.stereotype.Component;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.reactive.function.client.ClientResponse;
+import org.springframework.web.reactive.function.client.WebClient;
 import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.ServerWebExchangeDecorator;
 import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebFilterChain;
+import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
@@ -90,6 +95,10 @@ class WhereCallsGoOnTest {
                 "rate-limit.limits.paced.max-wait=1m",
                 "rate-limit.limits.nested.rate=1000000/s",
                 "rate-limit.limits.nested.backend=memory",
+                "rate-limit.limits.alone.algorithm=concurrency",
+                "rate-limit.limits.alone.max-concurrent=1",
+                "rate-limit.clients.partner.hosts=partner.test",
+                "rate-limit.clients.partner.limits=often",
                 "rate-limit.routes[0].path=/routed",
                 "rate-limit.routes[0].limits=routed");
     }
@@ -98,7 +107,7 @@ class WhereCallsGoOnTest {
     void onWebFluxReactiveCallsOnRedisGoOnOnTheEventLoopOfTheirRequest() {
         try (RunningServer server = start(RunningServer.Kind.REACTOR_NETTY, Served.class)) {
             for (int i = 0; i < REQUESTS; i++) {
-                for (String path : new String[] {"/mono", "/flux", "/routed", "/service"}) {
+                for (String path : new String[] {"/mono", "/flux", "/routed", "/service", "/client", "/session"}) {
                     HttpResponse<String> response = server.get(path);
                     assertThat(response.body())
                             .as(path)
@@ -161,6 +170,19 @@ class WhereCallsGoOnTest {
                                 .body())
                         .isEqualTo("t" + i + " cy " + path);
             }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/alone/mono", "/alone/future"})
+    void aDecoratorThatFailsEndsTheCallAndGivesItsPermitBack(String path) {
+        try (RunningServer server = start(RunningServer.Kind.TOMCAT, FailingDecorator.class)) {
+            for (int i = 0; i < REQUESTS; i++) {
+                // 200 if the reply came before anybody waited for it.
+                assertThat(server.get(path).statusCode()).isIn(200, 500);
+            }
+            RateLimits limits = server.context.getBean(RateLimits.class);
+            assertThat(limits.execute("alone", null, () -> "free")).isEqualTo("free");
         }
     }
 
@@ -296,10 +318,14 @@ class WhereCallsGoOnTest {
 
         private final Service service;
         private final Nested nested;
+        private final WebClient client;
 
-        Api(Service service, Nested nested) {
+        Api(Service service, Nested nested, WebClient.Builder client) {
             this.service = service;
             this.nested = nested;
+            this.client = client.exchangeFunction(request -> Mono.just(
+                            ClientResponse.create(HttpStatus.OK).body(thread()).build()))
+                    .build();
         }
 
         @GetMapping("/free")
@@ -367,6 +393,30 @@ class WhereCallsGoOnTest {
         @RateLimited("often")
         CompletableFuture<String> futureWithNested() {
             return CompletableFuture.completedFuture(nested.call());
+        }
+
+        @GetMapping("/session")
+        @RateLimited(name = "session", rate = "1000000/s", key = "session")
+        Mono<String> session() {
+            return Mono.just(thread());
+        }
+
+        /** A call to others, which ends where it is made. */
+        @GetMapping("/client")
+        Mono<String> client() {
+            return client.get().uri("http://partner.test/").retrieve().bodyToMono(String.class);
+        }
+
+        @GetMapping("/alone/mono")
+        @RateLimited("alone")
+        Mono<String> aloneMono() {
+            return Mono.just(thread());
+        }
+
+        @GetMapping("/alone/future")
+        @RateLimited("alone")
+        CompletableFuture<String> aloneFuture() {
+            return CompletableFuture.completedFuture(thread());
         }
 
         @GetMapping("/mono/context")
@@ -456,6 +506,15 @@ class WhereCallsGoOnTest {
         }
     }
 
+    @Configuration(proxyBeanMethods = false)
+    static class FailingDecorator implements TaskDecorator {
+
+        @Override
+        public Runnable decorate(Runnable task) {
+            throw new IllegalStateException("no tenant");
+        }
+    }
+
     /** Tells which thread the server serves a request on. */
     @Configuration(proxyBeanMethods = false)
     static class Served implements WebFilter, Ordered {
@@ -468,7 +527,14 @@ class WhereCallsGoOnTest {
         @Override
         public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
             exchange.getResponse().getHeaders().set("X-Thread", thread());
-            return chain.filter(exchange);
+            return chain.filter(new ServerWebExchangeDecorator(exchange) {
+
+                /** As one that is read from Redis. */
+                @Override
+                public Mono<WebSession> getSession() {
+                    return super.getSession().publishOn(Schedulers.parallel());
+                }
+            });
         }
     }
 

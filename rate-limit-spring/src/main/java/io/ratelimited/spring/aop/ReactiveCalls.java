@@ -167,13 +167,7 @@ final class ReactiveCalls implements LimitedCall {
 
         /** Goes on as part of the request, where {@link Continuations#ofSubscriber} says. */
         private Mono<Publisher<?>> later() {
-            Executor there;
-            try {
-                there = method.enforcer().continuations().ofSubscriber(request);
-            } catch (RuntimeException ex) {
-                // A decorator of the application has failed: the call is not made.
-                return Mono.error(ex);
-            }
+            Executor there = method.enforcer().continuations().ofSubscriber(request);
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
             entered.whenComplete((admission, failure) -> {
                 if (phase.get() == Phase.ENTERING) {

@@ -55,17 +55,8 @@ public final class AsyncCalls {
             Refused<T> refused)
             throws Throwable {
         if (!entered.isDone()) {
-            Executor later;
-            try {
-                later = enforcer.continuations().ofCaller(request);
-            } catch (RuntimeException ex) {
-                // A decorator of the application has failed: the call is not made.
-                if (!entered.cancel(false)) {
-                    entered.thenAccept(Admission::cancel);
-                }
-                return CompletableFuture.failedFuture(ex);
-            }
-            return new Waiting<>(entered, body, refused).start(later);
+            return new Waiting<>(entered, body, refused)
+                    .start(enforcer.continuations().ofCaller(request));
         }
         Admission admission;
         try {

@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -30,25 +32,37 @@ public final class Continuations {
 
     private final Supplier<Executor> executor;
     private final Supplier<List<TaskDecorator>> decorators;
+    private final CurrentRequest.@Nullable Source requests;
 
     /**
      * @param executor runs calls that return a future; asked for when a call has waited
      * @param decorators of the application, the outermost first; asked for in the thread of each caller whose call waits
+     * @param requests finds the request of a subscription; null outside web applications
      */
-    public Continuations(Supplier<Executor> executor, Supplier<List<TaskDecorator>> decorators) {
+    public Continuations(
+            Supplier<Executor> executor,
+            Supplier<List<TaskDecorator>> decorators,
+            CurrentRequest.@Nullable Source requests) {
         this.executor = executor;
         this.decorators = decorators;
+        this.requests = requests;
     }
 
     /**
      * Where a call of this thread goes on that returns a future: on the executor of the application.
      *
      * @param request of the call; null outside of one
-     * @return takes one task; throws what the executor throws
+     * @return takes one task; throws what the executor throws, or that a decorator has failed
      */
     Executor ofCaller(@Nullable CurrentRequest request) {
-        UnaryOperator<Runnable> context = contextOfThisThread(request);
-        Decorated decorated = new Decorated(decorators.get());
+        UnaryOperator<Runnable> context;
+        Decorated decorated;
+        try {
+            context = contextOfThisThread(request);
+            decorated = new Decorated(decorators.get());
+        } catch (RuntimeException ex) {
+            return failing(ex);
+        }
         // The executor may decorate its tasks itself, where it gets them.
         return task -> context.apply(() -> executor.get().execute(context.apply(decorated.of(task))))
                 .run();
@@ -60,13 +74,17 @@ public final class Continuations {
      * what another one waits for with {@code block()}.
      *
      * @param request of the call; null outside of one
-     * @return takes one task
+     * @return takes one task; rejects it if a decorator has failed
      */
     public Executor ofSubscriber(@Nullable CurrentRequest request) {
         if (!EventLoops.isCurrentThread()) {
-            UnaryOperator<Runnable> context = contextOfThisThread(request);
-            Decorated decorated = new Decorated(decorators.get());
-            return task -> CallbackThreads.SHARED.execute(context.apply(decorated.of(task)));
+            try {
+                UnaryOperator<Runnable> context = contextOfThisThread(request);
+                Decorated decorated = new Decorated(decorators.get());
+                return task -> CallbackThreads.SHARED.execute(context.apply(decorated.of(task)));
+            } catch (RuntimeException ex) {
+                return failing(ex);
+            }
         }
         Executor loop = request == null ? null : request.eventLoop();
         Executor thread = loop == null ? Parallel::schedule : loop;
@@ -75,6 +93,23 @@ public final class Continuations {
         }
         Executor scope = request.scopeOfThisThread();
         return task -> thread.execute(() -> scope.execute(task));
+    }
+
+    /**
+     * {@link #ofSubscriber(CurrentRequest)} for the request of a subscription.
+     *
+     * @param reactorContext looks up a key in the context of the subscription; null if it is absent
+     */
+    public Executor ofSubscriber(Function<Object, @Nullable Object> reactorContext) {
+        return ofSubscriber(requests == null ? null : requests.current(reactorContext));
+    }
+
+    /** The call is not made, and ends as one that an executor rejects. */
+    private static Executor failing(RuntimeException failure) {
+        return task -> {
+            throw new RejectedExecutionException(
+                    "the contexts of a caller could not be taken, perhaps by a TaskDecorator: " + failure, failure);
+        };
     }
 
     /** Gives tasks the contexts that this thread has now. */

@@ -98,7 +98,13 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (readsSession && session == null) {
             found = found.then(Found.session(now)).doOnNext(id -> session = id);
         }
-        return readsPrincipal || readsSession ? found.then(Mono.just(this)) : Mono.just(this);
+        if (!readsPrincipal && !readsSession) {
+            return Mono.just(this);
+        }
+        Executor loop = eventLoop();
+        Mono<ReactiveCurrentRequest> seen = found.then(Mono.just(this));
+        // A session may come on a thread of Redis.
+        return loop == null ? seen : seen.publishOn(Schedulers.fromExecutor(loop));
     }
 
     /** Returns whether a limit has asked for the principal before a filter set it. */
