@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -98,7 +99,6 @@ final class CancelledCallsTest {
 
     /** Lets the turn of a waiting call come on one thread, and cancels the call on another. */
     private void race(Publisher<?> call) throws Exception {
-        // On a thread that must not block, the body is entered where its turn comes.
         Scheduler timer = Schedulers.newSingle("turns");
         CyclicBarrier gate = new CyclicBarrier(2);
         try {
@@ -118,6 +118,10 @@ final class CancelledCallsTest {
                 }
                 waiting.dispose();
                 turn.get(20, TimeUnit.SECONDS);
+                // The body is entered on another thread than that of its turn.
+                while (!CallbackThreads.SHARED.isQuiescent()) {
+                    Thread.onSpinWait();
+                }
                 int made = service.calls().get() - before;
                 assertThat(made + remaining()).as("race %s", i).isEqualTo(1);
                 ticker.advance(Duration.ofSeconds(1));

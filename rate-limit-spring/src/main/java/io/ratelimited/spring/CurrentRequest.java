@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
@@ -46,11 +47,21 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
     }
 
     /**
-     * Runs a task of the request on this thread, where {@link Source#current()} then finds the request. Where requests
-     * stay on their own thread, this only runs the task.
+     * Returns the event loop that serves the request, on which its reactive calls go on after a wait.
+     *
+     * @return runs a task at once if it is called on that event loop; null where the request has none
      */
-    default void run(Runnable task) {
-        task.run();
+    default @Nullable Executor eventLoop() {
+        return null;
+    }
+
+    /**
+     * Takes what the calling thread has of the request, for a task that goes on with the request on another thread.
+     *
+     * @return runs tasks at once, on the thread that calls it, where {@link Source#current()} then finds the request
+     */
+    default Executor scopeOfThisThread() {
+        return Runnable::run;
     }
 
     /** Finds the request of a call. */
@@ -72,6 +83,14 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
          */
         default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
             return current();
+        }
+
+        /**
+         * Returns whether the calling thread is one of a pool that serves requests, and serves one now. A thread of another
+         * pool that has been handed a request does not.
+         */
+        default boolean isServing() {
+            return false;
         }
 
         /**

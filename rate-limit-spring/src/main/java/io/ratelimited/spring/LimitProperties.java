@@ -48,7 +48,7 @@ import org.springframework.util.ReflectionUtils;
  * @param slots Slots of a SLIDING_WINDOW, from 1 to 1000.
  * @param coldFactor How many times dearer than a fresh permit the coldest stored one is, for WARM_UP.
  * @param lease Time after which a call in flight no longer counts, for CONCURRENCY.
- * @param maxWaiting Callers of the limit that may sleep at once, and half as many of one key; by default at most half of the request threads of a servlet application.
+ * @param maxWaiting Callers of the limit that may wait at once, and half as many of one key.
  * @param missingKey What becomes of a call whose key is null or blank.
  * @param tiers Limits of plans, by the name that the tier expression yields.
  * @param httpHeaders Whether responses have the rate limit headers of the limit.

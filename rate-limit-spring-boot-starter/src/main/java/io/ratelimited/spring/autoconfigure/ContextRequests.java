@@ -83,6 +83,17 @@ public final class ContextRequests implements CurrentRequest.Source {
     }
 
     @Override
+    public boolean isServing() {
+        List<CurrentRequest.Source> all = sources;
+        for (int i = 0; i < all.size(); i++) {
+            if (all.get(i).isServing()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
     public synchronized void prepare(Predicate<String> reads) {
         prepared = true;
         WORDS.stream().filter(reads).forEach(read::add);

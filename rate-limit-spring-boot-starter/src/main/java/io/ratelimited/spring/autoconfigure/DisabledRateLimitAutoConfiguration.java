@@ -6,7 +6,7 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLimiterFactory;
 import io.ratelimited.spring.block.BlockReports;
-import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.limit.ChangeReports;
@@ -59,7 +59,7 @@ public final class DisabledRateLimitAutoConfiguration {
                 new LimitEnforcer(
                         List.of(),
                         Ticker.system(),
-                        new ContextPropagatingExecutor(() -> CallbackThreads.SHARED),
+                        new Continuations(() -> CallbackThreads.SHARED, List::of, null),
                         () -> RequestThreads.UNBOUNDED),
                 null);
     }

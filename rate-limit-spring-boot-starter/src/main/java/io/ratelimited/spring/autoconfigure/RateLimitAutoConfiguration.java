@@ -15,7 +15,7 @@ import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.OutermostValidation;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.block.BlockReports;
-import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.check.BeanInspector;
@@ -53,6 +53,7 @@ import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Primary;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
+import org.springframework.core.task.TaskDecorator;
 import org.springframework.util.function.SingletonSupplier;
 
 /** Wires limits, their aspect, and limits in memory. */
@@ -156,13 +157,18 @@ public final class RateLimitAutoConfiguration {
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
             LimitRegistry registry,
-            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
+            ContextRequests requests,
+            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor,
+            ObjectProvider<TaskDecorator> taskDecorators) {
         return new LimitEnforcer(
                 observers.orderedStream().toList(),
                 ticker,
-                new ContextPropagatingExecutor(
-                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))),
-                registry::threads);
+                new Continuations(
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED)),
+                        SingletonSupplier.of(
+                                () -> taskDecorators.orderedStream().toList()),
+                        requests),
+                () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
     }
 
     @Bean("io.ratelimited.rateLimits")

@@ -33,7 +33,7 @@ class CallerThreadsTest {
 
     private static RequestThreads crowded() {
         RequestThreads threads = new RequestThreads(2);
-        assertThat(threads.tryEnter(0)).isTrue();
+        assertThat(threads.tryEnter(0, List.of())).isTrue();
         return threads;
     }
 
@@ -56,7 +56,7 @@ class CallerThreadsTest {
         Thread.currentThread().interrupt();
         assertThatThrownBy(() -> await(threads, attempt)).isInstanceOf(InterruptedException.class);
         assertThat(attempt).isCancelled();
-        assertThat(threads.tryEnter(0)).isTrue();
+        assertThat(threads.tryEnter(0, List.of())).isTrue();
     }
 
     @Test

@@ -8,7 +8,6 @@ import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -21,11 +20,10 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
-import reactor.core.publisher.Mono;
 
 /**
- * Handlers behind the limit of a route on Redis. The reply of Redis lets the request go on, so it does so on a thread that
- * reads replies for all limits. What may block must not run there.
+ * Handlers behind the limit of a route on Redis that block. The reply of Redis lets the request go on, and is read by a
+ * thread for all limits.
  */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
@@ -74,20 +72,6 @@ class RoutesOnRedisTest {
         assertThat(output).doesNotContain("that reads the replies", "which reads the replies");
     }
 
-    @Test
-    void aReactiveHandlerGoesOnWhereTheReplyArrives() {
-        try (RunningServer server = start(RunningServer.Kind.REACTOR_NETTY)) {
-            boolean there = false;
-            for (int i = 0; i < REQUESTS; i++) {
-                there |= server.get("/reactive").body().contains(LETTUCE);
-                // Nobody knows whether a future's method blocks before it returns; it runs there, as Spring would run
-                // it.
-                assertThat(server.get("/future").body()).isNotEmpty();
-            }
-            assertThat(there).isTrue();
-        }
-    }
-
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
     @Import(Api.class)
@@ -115,11 +99,6 @@ class RoutesOnRedisTest {
         @GetMapping("/plain/limited")
         String plainThatWaits() {
             return limits.execute("inside", null, () -> "inside");
-        }
-
-        @GetMapping("/reactive")
-        Mono<String> reactive() {
-            return Mono.fromCallable(() -> Thread.currentThread().getName());
         }
     }
 }

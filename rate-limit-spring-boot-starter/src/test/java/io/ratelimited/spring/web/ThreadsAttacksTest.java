@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -12,6 +13,7 @@ import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.limit.RequestThreads;
+import jakarta.servlet.Filter;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
@@ -19,6 +21,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
@@ -27,6 +32,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
@@ -34,11 +40,16 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.mock.web.MockHttpServletRequest;
+import org.springframework.mock.web.MockHttpServletResponse;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
 import reactor.core.publisher.Mono;
 
 /** Callers who wait often to take the threads that serve requests, and those who leave while they wait. */
@@ -55,13 +66,10 @@ class ThreadsAttacksTest {
             .withConfiguration(OURS)
             .withPropertyValues("rate-limit.limits.slow.rate=1/m", "rate-limit.limits.slow.policy=wait");
 
-    private void assertMaxWaiting(int expected, String... properties) {
+    private void assertMayTakeAtOnce(int expected, String... properties) {
         servlet.withPropertyValues(properties)
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("slow")
-                                .limit()
-                                .maxWaiting())
-                        .isEqualTo(expected));
+                .run(context ->
+                        assertThat(context.getBean(RequestThreads.class).half()).isEqualTo(expected));
     }
 
     @ParameterizedTest
@@ -71,18 +79,31 @@ class ThreadsAttacksTest {
         "15, server.jetty.threads.max=30",
         "1, server.tomcat.threads.max=1",
         "100, server.tomcat.threads.max=0",
-        "1000, server.tomcat.threads.max=5000",
+        "2500, server.tomcat.threads.max=5000"
+    })
+    void callsThatSleepLeaveHalfOfTheThreads(int expected, String property) {
+        assertMayTakeAtOnce(expected, property);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1000, server.tomcat.threads.max=10",
         "150, rate-limit.limits.slow.max-waiting=150",
         "7, rate-limit.defaults.max-waiting=7"
     })
-    void callsThatSleepLeaveHalfOfTheThreadsUnlessAPropertySaysOtherwise(int expected, String property) {
-        assertMaxWaiting(expected, property);
+    void howManyMayWaitDoesNotDependOnTheThreads(int expected, String property) {
+        servlet.withPropertyValues(property)
+                .run(context -> assertThat(context.getBean(RateLimits.class)
+                                .get("slow")
+                                .limit()
+                                .maxWaiting())
+                        .isEqualTo(expected));
     }
 
     @Test
     @EnabledForJreRange(min = JRE.JAVA_21)
     void virtualThreadsAreEnoughForAll() {
-        assertMaxWaiting(1000, "spring.threads.virtual.enabled=true");
+        assertMayTakeAtOnce(Integer.MAX_VALUE, "spring.threads.virtual.enabled=true");
     }
 
     @Test
@@ -90,11 +111,47 @@ class ThreadsAttacksTest {
         new ApplicationContextRunner()
                 .withConfiguration(OURS)
                 .withPropertyValues("rate-limit.limits.slow.rate=1/m")
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("slow")
-                                .limit()
-                                .maxWaiting())
-                        .isEqualTo(1000));
+                .run(context -> assertThat(context).doesNotHaveBean(RequestThreads.class));
+    }
+
+    /** Workers, listeners and batch jobs, also those that have been handed a request. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void workersOfOtherPoolsWaitAsTheirPolicySays(boolean handedRequest) throws Exception {
+        int number = 40;
+        ManualTicker ticker = new ManualTicker();
+        ExecutorService workers = Executors.newFixedThreadPool(number);
+        try {
+            servlet.withBean(Ticker.class, () -> ticker)
+                    .withPropertyValues(
+                            "server.tomcat.threads.max=10",
+                            "rate-limit.limits.paced.algorithm=leaky-bucket",
+                            "rate-limit.limits.paced.rate=1/s",
+                            "rate-limit.limits.paced.burst=1000",
+                            "rate-limit.limits.paced.max-wait=1h")
+                    .run(context -> {
+                        RateLimits limits = context.getBean(RateLimits.class);
+                        List<Future<String>> calls = new ArrayList<>();
+                        for (int i = 0; i < number; i++) {
+                            calls.add(workers.submit(() -> {
+                                if (handedRequest) {
+                                    RequestContextHolder.setRequestAttributes(
+                                            new ServletRequestAttributes(new MockHttpServletRequest()));
+                                }
+                                return limits.execute("paced", null, () -> "done");
+                            }));
+                        }
+                        until(() -> ticker.sleeping()
+                                        + calls.stream().filter(Future::isDone).count()
+                                == number);
+                        ticker.advance(Duration.ofMinutes(1));
+                        for (Future<String> call : calls) {
+                            assertThat(call.get()).isEqualTo("done");
+                        }
+                    });
+        } finally {
+            workers.shutdownNow();
+        }
     }
 
     static class Sleeping {
@@ -138,17 +195,43 @@ class ThreadsAttacksTest {
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThat(limits.execute("slow", null, () -> "first")).isEqualTo("first");
                     RequestThreads threads = context.getBean(RequestThreads.class);
-                    assertThat(threads.tryEnter(0)).isTrue();
-                    for (int i = 0; i < 3; i++) {
-                        assertThatThrownBy(() -> limits.execute("slow", null, () -> "second"))
-                                .isInstanceOf(RateLimitExceededException.class);
-                    }
+                    assertThat(threads.tryEnter(0, List.of())).isTrue();
+                    serving(
+                            context.getBean("io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
+                                    .getFilter(),
+                            () -> {
+                                for (int i = 0; i < 3; i++) {
+                                    assertThatThrownBy(() -> limits.execute("slow", null, () -> "second"))
+                                            .isInstanceOf(RateLimitExceededException.class);
+                                }
+                            });
                     assertThat(limits.get("slow")
                                     .limiter()
                                     .peek(null, 1, Long.MAX_VALUE)
                                     .waitTime())
                             .isLessThanOrEqualTo(Duration.ofMinutes(1));
                 });
+    }
+
+    /** Runs a task in a thread that serves a request. */
+    private static void serving(Filter filter, Runnable task) throws Exception {
+        filter.doFilter(new MockHttpServletRequest(), new MockHttpServletResponse(), (request, response) -> task.run());
+    }
+
+    @Test
+    void oneCallerOfALimitWithKeysTakesHalfOfTheThreadsThatMaySleep() {
+        RequestThreads threads = new RequestThreads(16);
+        for (int i = 0; i < 4; i++) {
+            assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
+        }
+        assertThat(threads.tryEnter(0, List.of("attacker"))).isFalse();
+        assertThat(threads.tryEnter(0, List.of("other", "attacker"))).isFalse();
+        for (int i = 0; i < 4; i++) {
+            assertThat(threads.tryEnter(0, List.of("other"))).isTrue();
+        }
+        assertThat(threads.tryEnter(0, List.of("third"))).isFalse();
+        threads.leave(List.of("attacker"));
+        assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
     }
 
     @ParameterizedTest

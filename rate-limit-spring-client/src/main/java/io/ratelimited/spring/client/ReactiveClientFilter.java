@@ -1,10 +1,13 @@
 package io.ratelimited.spring.client;
 
+import java.util.concurrent.CompletableFuture;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
 import org.springframework.web.reactive.function.client.ExchangeFunction;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+import reactor.util.context.ContextView;
 
 /**
  * Limits the calls of {@code WebClient}. Stands innermost, next to the network: each subscription of a filter that retries
@@ -25,10 +28,20 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
         if (client == null) {
             return next.exchange(request);
         }
-        return Mono.fromFuture(() -> client.enterAsync(
-                        new OutgoingRequest(request.method().name(), request.url(), request.headers()::get)))
+        return Mono.deferContextual(context -> entered(client, request, context))
                 .doOnDiscard(ClientCall.class, ClientCall::giveBack)
                 .flatMap(call -> exchange(call, request, next));
+    }
+
+    private static Mono<ClientCall> entered(LimitedClient client, ClientRequest request, ContextView context) {
+        CompletableFuture<ClientCall> entered =
+                client.enterAsync(new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
+        Mono<ClientCall> turn = Mono.fromFuture(entered);
+        return entered.isDone()
+                ? turn
+                : turn.publishOn(Schedulers.fromExecutor(client.enforcer()
+                        .continuations()
+                        .ofSubscriber((Object key) -> context.getOrDefault(key, null))));
     }
 
     private static Mono<ClientResponse> exchange(ClientCall call, ClientRequest request, ExchangeFunction next) {

@@ -5,6 +5,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.ExemptCall;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -17,6 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -167,6 +169,11 @@ public final class RouteLimits {
                 exempt.forEach(ExemptCall::charge);
             }
         }
+    }
+
+    /** Where a request goes on whose limits did not decide at once, as {@link Continuations#ofSubscriber}. */
+    public Executor ofSubscriber(CurrentRequest request) {
+        return enforcer.continuations().ofSubscriber(request);
     }
 
     private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {

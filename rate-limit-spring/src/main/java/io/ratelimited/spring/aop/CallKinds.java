@@ -1,6 +1,7 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
@@ -65,15 +66,17 @@ final class CallKinds {
         @Override
         public @Nullable Object invoke(MethodInvocation made) throws Throwable {
             MethodInvocation call = DeferredInvocation.of(made);
+            CurrentRequest request = limited.currentRequest();
             CompletableFuture<Admission> entered;
             try {
-                entered = limited.reserveAsync(call, limited.currentRequest(), Callbacks.MAY_BLOCK);
+                entered = limited.reserveAsync(call, request, Callbacks.MAY_BLOCK);
             } catch (RuntimeException ex) {
                 return CompletableFuture.failedFuture(ex);
             }
             return AsyncCalls.<@Nullable Object>run(
                     entered,
                     limited.enforcer(),
+                    request,
                     () -> cast(call.proceed()),
                     refusal -> stage(limited.refused(call, refusal)));
         }

@@ -5,11 +5,12 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.Admission;
-import io.ratelimited.spring.call.EventLoops;
+import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.expression.CallResult;
 import java.lang.reflect.Method;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.aopalliance.intercept.MethodInvocation;
@@ -164,16 +165,17 @@ final class ReactiveCalls implements LimitedCall {
             end(returned || !follows ? null : new CancellationException("the subscription was cancelled"));
         }
 
-        /** Goes on as part of the request. */
+        /** Goes on as part of the request, where {@link Continuations#ofSubscriber} says. */
         private Mono<Publisher<?>> later() {
+            Executor there = method.enforcer().continuations().ofSubscriber(request);
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
             entered.whenComplete((admission, failure) -> {
                 if (phase.get() == Phase.ENTERING) {
                     decided.complete(true);
                 }
             });
-            Mono<Boolean> turn = Mono.fromFuture(decided, true).publishOn(Schedulers.fromExecutor(EventLoops::goOn));
-            return (request == null ? turn : turn.publishOn(Schedulers.fromExecutor(request::run)))
+            return Mono.fromFuture(decided, true)
+                    .publishOn(Schedulers.fromExecutor(there))
                     .map(done -> admitted());
         }
 

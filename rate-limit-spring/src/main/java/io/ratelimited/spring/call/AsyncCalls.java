@@ -29,7 +29,11 @@ public final class AsyncCalls {
             Callable<? extends @Nullable CompletionStage<T>> call) {
         try {
             CompletionStage<T> stage = AsyncCalls.<T>run(
-                    enforcer.reserveAsync(requests, request), enforcer, call::call, CompletableFuture::failedFuture);
+                    enforcer.reserveAsync(requests, request),
+                    enforcer,
+                    request,
+                    call::call,
+                    CompletableFuture::failedFuture);
             return stage == null ? CompletableFuture.completedFuture(null) : stage.toCompletableFuture();
         } catch (Throwable ex) {
             return CompletableFuture.failedFuture(ex);
@@ -40,14 +44,19 @@ public final class AsyncCalls {
      * Makes a call once it is admitted.
      *
      * @param entered completes when the call is admitted or refused
+     * @param request of the call; null outside of one
      * @param refused makes the result of a refused call
      */
     public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
-            CompletableFuture<Admission> entered, LimitEnforcer enforcer, Body<T> body, Refused<T> refused)
+            CompletableFuture<Admission> entered,
+            LimitEnforcer enforcer,
+            @Nullable CurrentRequest request,
+            Body<T> body,
+            Refused<T> refused)
             throws Throwable {
         if (!entered.isDone()) {
             return new Waiting<>(entered, body, refused)
-                    .start(enforcer.executor().ofThisCaller());
+                    .start(enforcer.continuations().ofCaller(request));
         }
         Admission admission;
         try {

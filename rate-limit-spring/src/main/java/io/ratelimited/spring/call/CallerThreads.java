@@ -3,6 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.text.LogText;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -11,8 +12,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and only while half of
- * the threads that serve requests are left. Thread-safe.
+ * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and in a thread that
+ * serves a request only while half of those are left. Thread-safe.
  */
 public final class CallerThreads {
 
@@ -22,6 +23,7 @@ public final class CallerThreads {
     /** Names of the waiters whose calls have been refused on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
 
+    /** @param threads returns those that the calling thread is of */
     CallerThreads(Supplier<RequestThreads> threads) {
         this.threads = threads;
     }
@@ -31,7 +33,10 @@ public final class CallerThreads {
         return !EventLoops.isCurrentThread();
     }
 
-    /** The threads that serve requests; a call that sleeps in one of them enters and leaves the same object. */
+    /**
+     * The threads of the kind that the calling thread is of: those that serve requests, or any number. A call that sleeps
+     * enters and leaves the same object.
+     */
     RequestThreads seats() {
         return threads.get();
     }
@@ -61,7 +66,7 @@ public final class CallerThreads {
         boolean maySleep = mayCurrentSleep();
         CompletableFuture<T> result = attempt.apply(maySleep);
         RequestThreads seats = seats();
-        boolean seated = !result.isDone() && seats.tryEnter(0);
+        boolean seated = !result.isDone() && seats.tryEnter(0, List.of());
         if (!seated && !result.isDone() && result.cancel(false)) {
             result = attempt.apply(false);
         }
@@ -78,7 +83,7 @@ public final class CallerThreads {
             throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
         } finally {
             if (seated) {
-                seats.leave();
+                seats.leave(List.of());
             }
         }
     }

@@ -30,32 +30,8 @@ public final class EventLoops {
                 || OF_NETTY.get(Thread.currentThread().getClass());
     }
 
-    /**
-     * Returns whether the calling thread is an event loop that Reactor does not know, such as one of a Redis client: it
-     * reads the reply that a blocking call to a limit on Redis would wait for.
-     */
-    public static boolean isOfClient() {
-        return OF_NETTY.get(Thread.currentThread().getClass()) && !(REACTOR && Reactor.isNonBlockingThread());
-    }
-
-    /**
-     * Runs a task of a reactive call that was not decided at once: on this thread if it is an event loop, such as the one where
-     * the reply of Redis has arrived; otherwise, as where a wait has ended, on the threads of Reactor's own delays.
-     */
-    public static void goOn(Runnable task) {
-        if (isCurrentThread()) {
-            task.run();
-        } else {
-            Reactor.schedule(task);
-        }
-    }
-
     /** Loaded only where Reactor is. */
     private static final class Reactor {
-
-        private static void schedule(Runnable task) {
-            Schedulers.parallel().schedule(task);
-        }
 
         private static boolean isNonBlockingThread() {
             return Schedulers.isInNonBlockingThread();

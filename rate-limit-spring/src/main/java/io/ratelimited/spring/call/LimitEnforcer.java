@@ -42,24 +42,24 @@ public final class LimitEnforcer {
 
     private final DecisionReports reports;
     private final Ticker ticker;
-    private final ContextPropagatingExecutor executor;
+    private final Continuations continuations;
     private final CallerThreads threads;
 
     /**
      * Makes an enforcer.
      *
-     * @param executor runs calls that had to wait without a thread
+     * @param continuations where calls go on that had to wait without a thread
      * @param threads the place where calls sleep that wait with a thread
      */
     public LimitEnforcer(
             List<DecisionObserver> observers,
             Ticker ticker,
-            ContextPropagatingExecutor executor,
+            Continuations continuations,
             Supplier<RequestThreads> threads) {
         this.threads = new CallerThreads(threads);
         this.reports = new DecisionReports(observers, ticker);
         this.ticker = ticker;
-        this.executor = executor;
+        this.continuations = continuations;
     }
 
     /** The time that waits are measured by. */
@@ -72,9 +72,9 @@ public final class LimitEnforcer {
         return threads;
     }
 
-    /** Runs calls that had to wait without a thread. */
-    ContextPropagatingExecutor executor() {
-        return executor;
+    /** Where calls go on that had to wait without a thread. */
+    public Continuations continuations() {
+        return continuations;
     }
 
     /**
@@ -140,7 +140,8 @@ public final class LimitEnforcer {
             return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
         }
         RequestThreads seats = threads.seats();
-        if (!seats.tryEnter(LimitRequest.maxWaiting(enforced))) {
+        List<Object> sleepers = LimitRequest.sleepers(enforced);
+        if (!seats.tryEnter(LimitRequest.statedMaxWaiting(enforced), sleepers)) {
             reservation.cancel();
             reservation = AllOf.reserve(LimitRequest.claims(enforced, false, waitedForThread));
             return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
@@ -153,7 +154,7 @@ public final class LimitEnforcer {
             Thread.currentThread().interrupt();
             throw interrupted(enforced[0].limit(), ex);
         } finally {
-            seats.leave();
+            seats.leave(sleepers);
         }
     }
 

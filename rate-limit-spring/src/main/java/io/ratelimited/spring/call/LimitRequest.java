@@ -6,7 +6,9 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -85,14 +87,28 @@ public record LimitRequest(
         return false;
     }
 
-    /** The most callers that one of the limits lets sleep at once. */
-    static int maxWaiting(LimitRequest[] enforced) {
+    /** The most callers that a property of one of the limits lets sleep at once; 0 where none says so. */
+    static int statedMaxWaiting(LimitRequest[] enforced) {
         int most = 0;
         for (LimitRequest request : enforced) {
-            most = Math.max(most, request.limiter.limit().maxWaiting());
+            most = Math.max(most, request.limit.statedMaxWaiting(request.limiter));
         }
         return most;
     }
+
+    /** Those who sleep: the caller of each limit with keys that may let it wait. */
+    static List<Object> sleepers(LimitRequest[] enforced) {
+        List<Object> sleepers = new ArrayList<>(enforced.length);
+        for (LimitRequest request : enforced) {
+            if (request.policy() == Policy.WAIT && (request.key != null || request.limit.isKeyed())) {
+                sleepers.add(new Sleeper(request.limit.name(), request.key));
+            }
+        }
+        return sleepers;
+    }
+
+    /** A caller of a limit; those without a key count as one. */
+    private record Sleeper(String limit, @Nullable Object key) {}
 
     /**
      * The request of a call to its limits.

@@ -107,7 +107,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private void warnOfSleepers() {
         int half = registry.threads().half();
         List<ConfiguredLimit> sleeping = registry.all().stream()
-                .filter(limit -> limit.maySleep() && limit.maxWaiting() > half)
+                .filter(limit -> limit.maySleep() && limit.statedMaxWaiting() > half)
                 .toList();
         String names = sleeping.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
         if (names.isEmpty() || names.equals(warnedOfSleepers)) {

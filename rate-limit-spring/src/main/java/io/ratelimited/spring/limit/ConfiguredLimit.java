@@ -154,12 +154,20 @@ public final class ConfiguredLimit implements NamedLimit {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
 
-    /** Returns how many callers may wait at once, of the limit or of one of its tiers. */
-    public int maxWaiting() {
+    /** Returns how many callers a property lets wait at once, of the limit or of one of its tiers; 0 where none says so. */
+    public int statedMaxWaiting() {
         return Stream.concat(Stream.of(limiter), tiers.values().stream())
-                .mapToInt(own -> own.limit().maxWaiting())
+                .mapToInt(this::statedMaxWaiting)
                 .max()
                 .orElse(0);
+    }
+
+    /** {@link #statedMaxWaiting()} of the limiter of the limit, or of a tier or caller. */
+    public int statedMaxWaiting(RateLimiter own) {
+        int number = own.limit().maxWaiting();
+        boolean stated = settings.resolved.values().containsKey(LimitProperty.MAX_WAITING)
+                || number != limiter.limit().maxWaiting();
+        return stated ? number : 0;
     }
 
     /** Returns whether the limit remembers keys in this process, however long they are idle. */

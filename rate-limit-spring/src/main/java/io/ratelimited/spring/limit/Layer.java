@@ -5,7 +5,6 @@ import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The values of a limit that one place sets.
@@ -37,17 +36,12 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
      * The layers of the configuration, the strongest first: the properties of the limit, the annotation, the defaults, and
      * the values that the application sets for all limits.
      *
-     * @param maxWaiting the default of {@code max-waiting}; null for that of the core
      * @param annotation the layer of {@link #ofAnnotation}
      */
-    static List<Layer> ofConfiguration(
-            LimitSettings properties, @Nullable Integer maxWaiting, String name, Layer annotation) {
+    static List<Layer> ofConfiguration(LimitSettings properties, String name, Layer annotation) {
         Map<LimitProperty, Object> all = new EnumMap<>(LimitProperty.class);
         all.put(LimitProperty.BACKEND, properties.backend());
         all.put(LimitProperty.ON_FAILURE, properties.onFailure());
-        if (maxWaiting != null) {
-            all.put(LimitProperty.MAX_WAITING, maxWaiting);
-        }
         String remedy = annotation.remedy;
         return List.of(
                 new Layer(Strength.STATED, PropertyText.limit(name), remedy, properties.limit(name)),

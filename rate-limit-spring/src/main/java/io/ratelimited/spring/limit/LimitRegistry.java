@@ -114,11 +114,7 @@ public final class LimitRegistry {
 
     /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
     public void addThreads(RequestThreads added) {
-        RequestThreads before = threads;
-        threads = before.orFewer(added);
-        if (threads != before) {
-            refresh(properties);
-        }
+        threads = threads.orFewer(added);
     }
 
     /** The fewest threads that serve the requests of a context. */
@@ -127,7 +123,7 @@ public final class LimitRegistry {
     }
 
     private List<Layer> layers(LimitSettings settings, String name, Layer annotation) {
-        return Layer.ofConfiguration(settings, threads.maxWaiting(), name, annotation);
+        return Layer.ofConfiguration(settings, name, annotation);
     }
 
     /**

@@ -140,8 +140,7 @@ public final class ResolvedLimit {
      */
     public static ResolvedLimit ofUse(
             LimitSettings properties, String name, String place, Map<LimitProperty, Object> declared) {
-        return resolve(
-                name, place, Layer.ofConfiguration(properties, null, name, Layer.ofAnnotation(name, place, declared)));
+        return resolve(name, place, Layer.ofConfiguration(properties, name, Layer.ofAnnotation(name, place, declared)));
     }
 
     public LimitProperties properties() {

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.call.EventLoops;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
@@ -9,9 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.context.ApplicationContext;
-import org.springframework.core.KotlinDetector;
 import org.springframework.core.Ordered;
-import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.HandlerAdapter;
@@ -86,19 +83,10 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
                 .doOnCancel(task::dispose);
     }
 
-    /**
-     * A handler method under WAIT that returns a plain value would hold up its event loop; any that returns one may hold up
-     * that of a Redis client, to which the decision of a filter may have brought it.
-     */
+    /** A handler method under WAIT that returns a plain value would hold up its event loop. */
     private boolean maySleep(HandlerMethod handler) {
         Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
-        return requests.maySleep(method) || (EventLoops.isOfClient() && returnsPlainValue(method));
-    }
-
-    /** As Spring's own blocking execution finds the methods that may block. */
-    private static boolean returnsPlainValue(Method method) {
-        return ReactiveAdapterRegistry.getSharedInstance().getAdapter(method.getReturnType()) == null
-                && !KotlinDetector.isSuspendingFunction(method);
+        return requests.maySleep(method);
     }
 
     /**

@@ -2,7 +2,6 @@ package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.End;
 import io.ratelimited.spring.call.Admission;
-import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
@@ -12,7 +11,6 @@ import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.RoutePatterns.Matching;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
@@ -148,11 +146,9 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     }
 
     /** What comes later goes on where the request does. */
-    private static <T> Mono<T> later(CompletableFuture<T> decided, ReactiveCurrentRequest call) {
+    private <T> Mono<T> later(CompletableFuture<T> decided, ReactiveCurrentRequest call) {
         Mono<T> turn = Mono.fromFuture(decided);
-        return decided.isDone()
-                ? turn
-                : turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
+        return decided.isDone() ? turn : turn.publishOn(Schedulers.fromExecutor(limits.ofSubscriber(call)));
     }
 
     private static End ofSignal(SignalType signal, ServerWebExchange exchange) {

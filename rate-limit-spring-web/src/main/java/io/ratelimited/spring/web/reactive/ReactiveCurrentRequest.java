@@ -10,6 +10,7 @@ import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
+import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -46,6 +47,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Null when no proxy is trusted, or when the request did not come by the handler of the application. */
     private final @Nullable ServerHttpRequest raw;
 
+    /** As the first of our filters has seen it: later ones may hide the connection. */
+    private final ServerHttpRequest first;
+
     private final LimitFields.Style style;
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
@@ -75,6 +79,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             ReactiveClients clients,
             LimitFields.Style style) {
         this.exchange = exchange;
+        this.first = exchange.getRequest();
         this.raw = raw;
         this.clients = clients;
         this.style = style;
@@ -92,7 +97,13 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (readsSession && session == null) {
             found = found.then(Found.session(now)).doOnNext(id -> session = id);
         }
-        return readsPrincipal || readsSession ? found.then(Mono.just(this)) : Mono.just(this);
+        if (!readsPrincipal && !readsSession) {
+            return Mono.just(this);
+        }
+        Executor loop = eventLoop();
+        Mono<ReactiveCurrentRequest> seen = found.then(Mono.just(this));
+        // A session may come on a thread of Redis.
+        return loop == null ? seen : seen.publishOn(Schedulers.fromExecutor(loop));
     }
 
     /** Returns whether a limit has asked for the principal before a filter set it. */
@@ -115,7 +126,17 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     @Override
-    public void run(Runnable task) {
+    public @Nullable Executor eventLoop() {
+        return ServedConnections.eventLoop(first);
+    }
+
+    @Override
+    public Executor scopeOfThisThread() {
+        return this::run;
+    }
+
+    /** Runs a task on this thread, where {@link ReactiveRequests#current()} then finds the request. */
+    void run(Runnable task) {
         CurrentRequest before = ON_THREAD.get();
         ON_THREAD.set(this);
         try {
@@ -132,7 +153,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** A task to be run on another thread, with the request of this one, if any. */
     static Runnable carrying(Runnable task) {
         CurrentRequest request = ON_THREAD.get();
-        return request == null ? task : () -> request.run(task);
+        if (request == null) {
+            return task;
+        }
+        Executor scope = request.scopeOfThisThread();
+        return () -> scope.execute(task);
     }
 
     @Override

@@ -13,12 +13,15 @@ import java.io.IOException;
 
 /**
  * Keeps the fields of limits on a response that is reset: by code of the application, by Spring Boot before the error page of
- * a WAR, or by a container before it dispatches to an error page.
+ * a WAR, or by a container before it dispatches to an error page. Knows which threads serve a request.
  */
 public final class FieldsFilter implements Filter {
 
     /** Before all others: Spring Boot's filter of error pages, at one more, resets responses. */
     public static final int ORDER = Integer.MIN_VALUE;
+
+    /** Set in a thread that serves a request, by which its pool has one less for others. */
+    private static final ThreadLocal<Boolean> SERVING = new ThreadLocal<>();
 
     private final RouteLimits limits;
 
@@ -26,8 +29,28 @@ public final class FieldsFilter implements Filter {
         this.limits = limits;
     }
 
+    /** Returns whether the calling thread serves a request. */
+    static boolean isServing() {
+        return SERVING.get() != null;
+    }
+
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (isServing()) {
+            // An error page within the request.
+            keepFields(request, response, chain);
+            return;
+        }
+        SERVING.set(true);
+        try {
+            keepFields(request, response, chain);
+        } finally {
+            SERVING.remove();
+        }
+    }
+
+    private void keepFields(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         if (limits.isIdle() || !(response instanceof HttpServletResponse httpResponse)) {
             chain.doFilter(request, response);

@@ -9,6 +9,7 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletRequestWrapper;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
 import java.lang.reflect.Method;
@@ -16,6 +17,7 @@ import java.security.Principal;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -27,6 +29,9 @@ import org.springframework.security.authentication.AuthenticationTrustResolverIm
 import org.springframework.security.core.Authentication;
 import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
+import org.springframework.web.context.request.RequestAttributes;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
 import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
 import org.springframework.web.method.HandlerMethod;
@@ -194,6 +199,47 @@ final class ServletCurrentRequest implements CurrentRequest {
     @Override
     public boolean isAborted(Throwable failure) {
         return DisconnectedClientHelper.isClientDisconnectedException(failure);
+    }
+
+    /**
+     * Tasks have the request where Spring keeps it. Its principal is that of now, which Spring Security finds by the thread.
+     * A request that has ended is kept from them: the server may use the object for another one.
+     */
+    @Override
+    public Executor scopeOfThisThread() {
+        Principal principal = request.getUserPrincipal();
+        HttpServletRequest carried = principal == null ? request : new OfPrincipal(request, principal);
+        return task -> {
+            if (state.isOver()) {
+                task.run();
+                return;
+            }
+            RequestAttributes before = RequestContextHolder.getRequestAttributes();
+            ServletRequestAttributes attributes = new ServletRequestAttributes(carried, response);
+            RequestContextHolder.setRequestAttributes(attributes);
+            try {
+                task.run();
+            } finally {
+                RequestContextHolder.setRequestAttributes(before);
+                attributes.requestCompleted();
+            }
+        };
+    }
+
+    /** A request whose principal is known. */
+    private static final class OfPrincipal extends HttpServletRequestWrapper {
+
+        private final Principal principal;
+
+        private OfPrincipal(HttpServletRequest request, Principal principal) {
+            super(request);
+            this.principal = principal;
+        }
+
+        @Override
+        public Principal getUserPrincipal() {
+            return principal;
+        }
     }
 
     /** The caller will {@link #end} the request. */

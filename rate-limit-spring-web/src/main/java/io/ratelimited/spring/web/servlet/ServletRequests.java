@@ -64,6 +64,11 @@ public final class ServletRequests implements CurrentRequest.Source {
         }
     }
 
+    @Override
+    public boolean isServing() {
+        return FieldsFilter.isServing();
+    }
+
     ServletCurrentRequest of(HttpServletRequest request, @Nullable HttpServletResponse response) {
         return new ServletCurrentRequest(request, response, clients, style);
     }
