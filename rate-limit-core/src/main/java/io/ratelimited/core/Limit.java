@@ -241,6 +241,14 @@ public final class Limit {
         return charged;
     }
 
+    /**
+     * Returns whether keys can be blocked by what calls are charged: under {@link Algorithm#LEAKY_BUCKET}, {@link
+     * Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}, which admit one call at a time, the first charged call would block.
+     */
+    public static boolean canBlockByCharge(Algorithm algorithm) {
+        return algorithm.family() != Algorithm.Family.PACED;
+    }
+
     /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
     public int maxWaiting() {
         return maxWaiting;

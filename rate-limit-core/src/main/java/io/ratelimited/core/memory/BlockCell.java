@@ -247,6 +247,7 @@ final class BlockCell extends Cell {
     }
 
     @Override
+    @Nullable
     Cell kept() {
         return budget.kept();
     }

@@ -153,16 +153,17 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
     @Override
     public void settle(long cost, boolean mayBlock) {
         long excess = Permits.requireCharge(cost) - permits();
-        int before = cell == null || outcome < 0 ? CANCELLED : claimEnd(SETTLED);
-        if (before == CANCELLED) {
+        Cell charged = cell;
+        int before = charged == null || outcome < 0 ? CANCELLED : claimEnd(SETTLED);
+        if (charged == null || before == CANCELLED) {
             return;
         }
         if (excess > 0) {
             limiter.charge(key, excess);
         } else if (excess < 0) {
-            limiter.giveBack(key, cell, this, -excess);
+            limiter.giveBack(key, charged, this, -excess);
         }
-        if (cell instanceof BlockCell block && block.countsOwn()) {
+        if (charged instanceof BlockCell block && block.countsOwn()) {
             limiter.charged(key, before == RELEASED ? excess : cost, mayBlock ? patience() : CellRateLimiter.EXEMPT);
         }
     }

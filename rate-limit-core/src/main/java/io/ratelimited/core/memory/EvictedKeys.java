@@ -202,7 +202,7 @@ final class EvictedKeys {
     private static int common(int one, int other) {
         int bits = Math.min(Math.min(length(one), length(other)), Integer.numberOfLeadingZeros(one ^ other));
         int end = Integer.MIN_VALUE >>> bits;
-        return one & -end & ~end | end;
+        return (one & -end & ~end) | end;
     }
 
     /** The share of all hashes that have a prefix. */

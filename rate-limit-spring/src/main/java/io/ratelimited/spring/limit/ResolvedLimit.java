@@ -26,7 +26,8 @@ public final class ResolvedLimit {
 
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
     /** Those that have a meaning with blocks only. */
-    private static final Set<LimitProperty> OF_BLOCKS = Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX);
+    private static final Set<LimitProperty> OF_BLOCKS =
+            Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX, LimitProperty.BLOCK_UNLESS);
 
     private final String name;
     private final String place;
@@ -49,7 +50,8 @@ public final class ResolvedLimit {
             }
         }
         if (values.get(LimitProperty.BLOCK) instanceof Duration block && block.isZero()) {
-            values.keySet().removeAll(OF_BLOCKS);
+            // The expression stays, since a change may set the block later.
+            values.keySet().removeAll(Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX));
         }
     }
 
