@@ -198,11 +198,11 @@ public final class Limit {
     }
 
     /**
-     * How long a key is blocked after its first offence: every call of the key is refused until then. Longer than 0s, at most
-     * {@link #blockMax}; null for no blocks. An offence is a call that the limit refuses; see {@link #blocksByCharge}. An
-     * offence after a block begins a longer one. A call is no offence that asks for more permits than there can ever be, that
-     * the rate of a closed limit refuses, or that only too many waiting callers keep from waiting. Calls without a key are
-     * never blocked.
+     * How long a key is blocked after its first violation: every call of the key is rejected until then. Longer than 0s, at most
+     * {@link #blockMax}; null for no blocks. A violation is a call that the limit rejects because it would have to wait for longer than
+     * its {@link Call#patienceNanos patience}; see {@link #blocksByCharge}. A violation after a block begins a longer one. A call is no violation that
+     * asks for more permits than there can ever be, that the rate of a closed limit rejects, that only lacks a seat in the queue or a
+     * thread, or that only the permits that other keys have used keep out. Calls without a key are never blocked.
      */
     public @Nullable Duration block() {
         return (Duration) set.get(Attribute.BLOCK);

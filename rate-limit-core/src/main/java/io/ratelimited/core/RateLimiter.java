@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
  * All durations are in nanoseconds.
  *
  * <p>A call of 0 permits asks for nothing: it goes at once, whatever the limit, its budget and its backend say, and takes
- * nothing. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
+ * nothing. It is rejected while its key is {@link Limit#block blocked}, and where calls are {@link Limit#isCharged charged} while a
+ * call of 1 permit would be. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
  * permits throws {@link IllegalArgumentException} when they are negative.
  */
 public interface RateLimiter {
@@ -176,8 +177,8 @@ public interface RateLimiter {
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
-     * <p>A block that has begun lasts as long as it was to, whatever the new limit says; while the limit has no {@link
-     * Limit#block}, is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
+     * <p>A block that has begun lasts as long as it was to, unless budgets begin anew; a limit without {@link Limit#block} ends all of them
+     * for good. While the limit is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name
@@ -219,8 +220,7 @@ public interface RateLimiter {
 
     /**
      * The keys that are blocked now, weakly consistent, in no order; on Redis those that this node knows of. Empty for a limit
-     * without {@link Limit#block}. Takes time in proportion to the keys that have offended, of which as many are remembered
-     * as there may be keys in memory.
+     * without {@link Limit#block}. Takes time in proportion to {@link #keys()}.
      */
     default Stream<BlockedKey> blockedKeys() {
         return Stream.empty();

@@ -160,7 +160,7 @@ public @interface RateLimited {
     String fallback() default "";
 
     /**
-     * How long a key is blocked after its first offence, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
+     * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
      * Every call of the key is rejected until then. A violation is a call that the limit itself rejects, and that would have to wait
      * for longer than {@link #maxWait} allows; with {@link #charge} only a charge after which what was charged leaves no permit. Only for a limit whose calls have a {@link #key}; not for {@link
      * Algorithm#CONCURRENCY}. Default: no blocks.
@@ -173,7 +173,7 @@ public @interface RateLimited {
     double blockFactor() default Double.NaN;
 
     /**
-     * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not offended for this time after
+     * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not violated the limit for this time after
      * the end of a block, its next block is as short as its first. Only with {@link #block}. Default: 24 hours, with
      * {@link #charge} 15 minutes; {@link #block} if that is longer.
      */

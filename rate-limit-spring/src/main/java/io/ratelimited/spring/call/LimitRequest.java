@@ -133,11 +133,13 @@ public record LimitRequest(
      */
     @Nullable
     Decision refusalAfter(long waitedNanos, Claim left) {
+        boolean late = isTimeOver(waitedNanos);
         Decision asked = limiter.peek(left);
         if (asked.admitted()) {
-            return isTimeOver(waitedNanos) ? timeOver() : null;
+            return late ? timeOver() : null;
         }
-        return limiter.refused(left, asked);
+        // A call that came too late because there was no thread for it is no violation.
+        return late ? asked : limiter.refused(left, asked);
     }
 
     /** Returns whether the policy has not changed since the request was made. */

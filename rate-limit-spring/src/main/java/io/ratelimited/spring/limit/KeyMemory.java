@@ -14,8 +14,17 @@ import org.jspecify.annotations.Nullable;
  */
 public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
-    /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
-    private static final long BYTES_PER_KEY = 300;
+    /**
+     * Bytes of a key whose text is as long as it may be, with its cell, its places in the map, and its part of what is kept of
+     * evicted keys: measured 155 to 330 ({@code KeyMemoryProofTest}).
+     */
+    private static final long BYTES_PER_KEY = 330;
+    /** Bytes that a block takes in addition, and what the key itself was charged, which is another cell. */
+    private static final long BYTES_OF_BLOCK = 100;
+
+    private static final long BYTES_OF_CHARGE = 80;
+    /** The states of a key: its own, and those of two that were evicted. */
+    private static final long STATES = 3;
     /** With fewer, the callers of an ordinary application would share cells. */
     private static final long FEWEST = 10_000;
 
@@ -44,8 +53,12 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
     /** A log keeps a time and a number for each call, which takes one permit at least. */
     public static long bytesPerKey(Limit limit) {
-        return limit.algorithm() == Algorithm.SLIDING_LOG
-                ? BYTES_PER_KEY + 2 * Long.BYTES * limit.rate().permits()
-                : BYTES_PER_KEY;
+        long cells = STATES * (limit.blocksByCharge() ? 2 : 1);
+        return BYTES_PER_KEY
+                + (limit.block() == null ? 0 : BYTES_OF_BLOCK)
+                + (limit.blocksByCharge() ? BYTES_OF_CHARGE : 0)
+                + (limit.algorithm() == Algorithm.SLIDING_LOG
+                        ? cells * 2 * Long.BYTES * limit.rate().permits()
+                        : 0);
     }
 }
