@@ -14,17 +14,13 @@ import org.jspecify.annotations.Nullable;
  */
 public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
-    /**
-     * Bytes of a key whose text is as long as it may be, with its cell, its places in the map, and its part of what is kept of
-     * evicted keys: measured 155 to 330 ({@code KeyMemoryProofTest}).
-     */
-    private static final long BYTES_PER_KEY = 330;
-    /** Bytes that a block takes in addition, and what the key itself was charged, which is another cell. */
-    private static final long BYTES_OF_BLOCK = 100;
+    /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
+    private static final long BYTES_PER_KEY = 300;
+    /** Bytes that a block takes in addition, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_BLOCKS = 130;
+    /** Bytes of what these keys were charged themselves, which are cells, too. */
+    private static final long BYTES_OF_CHARGES = 80;
 
-    private static final long BYTES_OF_CHARGE = 80;
-    /** The states of a key: its own, and those of two that were evicted. */
-    private static final long STATES = 3;
     /** With fewer, the callers of an ordinary application would share cells. */
     private static final long FEWEST = 10_000;
 
@@ -51,14 +47,17 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
         return heapBytes / 2;
     }
 
-    /** A log keeps a time and a number for each call, which takes one permit at least. */
+    /**
+     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least; blocks are kept with the
+     * budgets of evicted keys.
+     */
     public static long bytesPerKey(Limit limit) {
-        long cells = STATES * (limit.blocksByCharge() ? 2 : 1);
+        long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
         return BYTES_PER_KEY
-                + (limit.block() == null ? 0 : BYTES_OF_BLOCK)
-                + (limit.blocksByCharge() ? BYTES_OF_CHARGE : 0)
+                + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
+                + (limit.blocksByCharge() ? BYTES_OF_CHARGES : 0)
                 + (limit.algorithm() == Algorithm.SLIDING_LOG
-                        ? cells * 2 * Long.BYTES * limit.rate().permits()
+                        ? logs * 2 * Long.BYTES * limit.rate().permits()
                         : 0);
     }
 }
