@@ -14,22 +14,30 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.web.client.ResourceAccessException;
 import org.springframework.web.client.RestClient;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
 /** Which calls are violations, and which block nobody. */
+@ExtendWith(OutputCaptureExtension.class)
 class ViolationsTest {
 
     private final ManualTicker ticker = new ManualTicker();
@@ -299,6 +307,33 @@ class ViolationsTest {
                     service.login("ann", "known", false);
                     assertThat(isBlocked(limits, "login")).isFalse();
                 });
+    }
+
+    static class Trusting {
+
+        @RateLimited(
+                name = "trusting",
+                rate = "2/s",
+                key = "#who",
+                block = "1m",
+                blockUnless = "header('X-Known') != null")
+        public void call(String who) {}
+    }
+
+    @Test
+    void anExemptionThatCallersCanChooseIsReported(CapturedOutput output) {
+        new WebApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class,
+                        ServletRateLimitAutoConfiguration.class,
+                        AopAutoConfiguration.class))
+                .withBean(Trusting.class)
+                .withBean(Service.class)
+                .withBean("devices", Devices.class)
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output)
+                .containsOnlyOnce("callers can choose the blockUnless \"header('X-Known') != null\"")
+                .containsOnlyOnce("and so are never blocked.");
     }
 
     static class Paced {

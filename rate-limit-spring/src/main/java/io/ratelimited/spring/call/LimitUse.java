@@ -129,6 +129,11 @@ public final class LimitUse {
         return invented(priority);
     }
 
+    /** The exemption from blocks, if callers can choose it; null if it is another. */
+    public @Nullable String inventedExemption() {
+        return invented(blockUnless);
+    }
+
     private static @Nullable String invented(@Nullable CallExpression expression) {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
