@@ -67,11 +67,13 @@ final class BlockCell extends Cell {
         return parameters.byCharge || own != null;
     }
 
-    /** Returns whether a block or its level has to be kept. */
+    /** Returns whether a block or its level has to be kept; forgets one that is forgiven. */
     @Override
-    boolean keepsBlock(long at) {
-        long known = word;
-        return known != RETIRED && parameters.rule.untilForgiven(known, at) > 0;
+    synchronized boolean keepsBlock(long at) {
+        if (word != RETIRED && parameters.rule.untilForgiven(word, at) == 0) {
+            word = BlockRule.NONE;
+        }
+        return word != RETIRED && word != BlockRule.NONE;
     }
 
     /**
@@ -239,7 +241,8 @@ final class BlockCell extends Cell {
 
     @Override
     synchronized boolean retireIfInitial(long now) {
-        if (word == RETIRED || !budget.retireIfInitial(now)) {
+        // A block may have begun, and the budget be full again, since somebody looked whether this cell may go.
+        if (word != BlockRule.NONE || !budget.retireIfInitial(now)) {
             return false;
         }
         word = RETIRED;

@@ -332,7 +332,8 @@ class ViolationsTest {
                 .withBean("devices", Devices.class)
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
-                .containsOnlyOnce("callers can choose the blockUnless \"header('X-Known') != null\"")
+                .containsOnlyOnce(
+                        "callers can choose the blockUnless of rate limit 'trusting' \"header('X-Known') != null\"")
                 .containsOnlyOnce("and so are never blocked.");
     }
 
