@@ -98,6 +98,13 @@ final class LimitRanges {
             }
             return;
         }
+        require(
+                !limit.isCharged() || Limit.canBlockByCharge(limit.algorithm()),
+                "block",
+                "has no meaning for " + limit.algorithm()
+                        + " with a charge, because the first charged call leaves no permit;"
+                        + " use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove it",
+                block);
         require(!block.isNegative() && !block.isZero(), "block", "must be longer than 0s", block);
         require(block.compareTo(LONGEST_BLOCK) <= 0, "block", "must be at most 365d", block);
         Duration max = limit.blockMax();

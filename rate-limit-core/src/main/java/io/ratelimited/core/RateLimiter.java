@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
  * All durations are in nanoseconds.
  *
  * <p>A call of 0 permits asks for nothing: it goes at once, whatever the limit, its budget and its backend say, and takes
- * nothing. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
+ * nothing. It is rejected while its key is {@link Limit#block blocked}, and where calls are {@link Limit#isCharged charged} while a
+ * call of 1 permit would be. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
  * permits throws {@link IllegalArgumentException} when they are negative.
  */
 public interface RateLimiter {
@@ -79,6 +80,16 @@ public interface RateLimiter {
         return reserve(key, permits, maxWaitNanos);
     }
 
+    /** {@link #reserve(Object, long, long, int)} for a call as a value, with all that it states. */
+    default Reservation reserve(Call call) {
+        return reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+    }
+
+    /** {@link #reserveAsync(Object, long, long, Callbacks, int)} for a call as a value, with all that it states. */
+    default CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        return reserveAsync(call.key(), call.permits(), call.maxWaitNanos(), callbacks, call.rank());
+    }
+
     /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that states its class. */
     default CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
@@ -111,9 +122,19 @@ public interface RateLimiter {
         return peek(key, permits, maxWaitNanos);
     }
 
+    /** {@link #peek(Object, long, long, int)} for a call as a value, with all that it states. */
+    default Decision peek(Call call) {
+        return peek(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+    }
+
     /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
     default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
         return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
+    }
+
+    /** {@link #peekAsync(Object, long, long)} for a call as a value, with all that it states. */
+    default CompletionStage<Decision> peekAsync(Call call) {
+        return peekAsync(call.key(), call.permits(), call.maxWaitNanos());
     }
 
     /**
@@ -131,6 +152,11 @@ public interface RateLimiter {
     /** {@link #refused(Object, long, long, Decision)} for a call that states its class. */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
         return refused(key, permits, maxWaitNanos, refusal);
+    }
+
+    /** {@link #refused(Object, long, long, Decision, int)} for a call as a value, with all that it states. */
+    default Decision refused(Call call, Decision refusal) {
+        return refused(call.key(), call.permits(), call.maxWaitNanos(), refusal, call.rank());
     }
 
     /**
@@ -151,8 +177,8 @@ public interface RateLimiter {
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
-     * <p>A block that has begun lasts as long as it was to, whatever the new limit says; while the limit has no {@link
-     * Limit#block}, is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
+     * <p>A block that has begun lasts as long as it was to, unless budgets begin anew; a limit without {@link Limit#block} ends all of them
+     * for good. While the limit is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name
@@ -194,8 +220,7 @@ public interface RateLimiter {
 
     /**
      * The keys that are blocked now, weakly consistent, in no order; on Redis those that this node knows of. Empty for a limit
-     * without {@link Limit#block}. Takes time in proportion to the keys that have offended, of which as many are remembered
-     * as there may be keys in memory.
+     * without {@link Limit#block}. Takes time in proportion to {@link #keys()}.
      */
     default Stream<BlockedKey> blockedKeys() {
         return Stream.empty();

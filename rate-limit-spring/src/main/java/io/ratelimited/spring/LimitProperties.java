@@ -40,9 +40,10 @@ import org.springframework.util.ReflectionUtils;
  * @param policy What becomes of a call over the limit.
  * @param maxWait Longest sleep under WAIT; a call that could not go by then is refused at once.
  * @param fallback Method called instead of a refused call.
- * @param block How long a key is blocked after its first offence; 0s for no blocks.
+ * @param block How long a key is blocked after its first violation; 0s for no blocks.
  * @param blockFactor By how much each block of a key is longer than the one before, from 1 to 1000.
- * @param blockMax Longest block of a key, and the time without an offence after which its blocks are short again; at least as long as the first block.
+ * @param blockMax Longest block of a key, and the time without a violation after which its blocks are short again; at least as long as the first block. With a charge the default is 15m.
+ * @param blockUnless SpEL expression; a call for which it is true is not rejected by a block of its key and begins none.
  * @param zone Time zone whose days and hours the windows of FIXED_WINDOW follow.
  * @param startsOn First day of the windows of a rate per week (MONDAY), month (15) or year (04-01), at midnight of the zone. Defaults to MONDAY, 1, 01-01.
  * @param slots Slots of a SLIDING_WINDOW, from 1 to 1000.
@@ -78,6 +79,7 @@ public record LimitProperties(
         @Nullable Duration block,
         @Nullable Double blockFactor,
         @Nullable Duration blockMax,
+        @Nullable String blockUnless,
         @Nullable ZoneId zone,
         @Nullable String startsOn,
         @Nullable Integer slots,

@@ -160,9 +160,9 @@ public @interface RateLimited {
     String fallback() default "";
 
     /**
-     * How long a key is blocked after its first offence, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
-     * Every call of the key is refused until then. An offence is a call that the limit refuses; with {@link #charge} only a
-     * charge that leaves the key without a permit. Only for a limit whose calls have a {@link #key}; not for {@link
+     * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
+     * Every call of the key is rejected until then. A violation is a call that the limit itself rejects, and that would have to wait
+     * for longer than {@link #maxWait} allows; with {@link #charge} only a charge after which what was charged leaves no permit. Only for a limit whose calls have a {@link #key}; not for {@link
      * Algorithm#CONCURRENCY}. Default: no blocks.
      */
     String block() default "";
@@ -173,11 +173,19 @@ public @interface RateLimited {
     double blockFactor() default Double.NaN;
 
     /**
-     * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not offended for this time after
-     * the end of a block, its next block is as short as its first. Only with {@link #block}. Default: 24 hours, or {@link
-     * #block} if that is longer.
+     * The longest block, such as {@code 24h}, from {@link #block} to 365 days. When a key has not violated the limit for this time after
+     * the end of a block, its next block is as short as its first. Only with {@link #block}. Default: 24 hours, with
+     * {@link #charge} 15 minutes; {@link #block} if that is longer.
      */
     String blockMax() default "";
+
+    /**
+     * SpEL expression that sees the same as {@link #key} and yields a boolean: a call for which it is true is not rejected by a block of
+     * its key and begins none; the limit still counts it. For what the caller cannot invent, such as a signed cookie of a device that has
+     * logged in before: {@code "@devices.isKnown(#username)"}. Another value fails the call. Only with {@link #block}. Default:
+     * blocks apply to every call.
+     */
+    String blockUnless() default "";
 
     /** Holds the repeated annotations of one element. */
     @Target({ElementType.TYPE, ElementType.METHOD})

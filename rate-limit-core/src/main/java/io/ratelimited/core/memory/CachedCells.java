@@ -76,7 +76,7 @@ final class CachedCells {
                 if (cell.parameters().change() != null || isInitial(cell)) {
                     cells.asMap().computeIfPresent(key, (k, present) -> {
                         Cell last = present.newest();
-                        return last.retireIfInitial(now(last.parameters())) ? null : last;
+                        return isInitial(last) && last.retireIfInitial(now(last.parameters())) ? null : last;
                     });
                 }
             });
@@ -90,7 +90,7 @@ final class CachedCells {
     }
 
     private boolean isInitial(Cell cell) {
-        return cell.nanosToInitial(now(cell.parameters())) == 0;
+        return cell.nanosToInitial(now(cell.parameters())) == 0 && !cell.keepsBlock(clock.sinceBegin());
     }
 
     /**
@@ -120,7 +120,7 @@ final class CachedCells {
             return initial;
         }
         if (cell.parameters() == current) {
-            cell.absorb(initial);
+            cell.budget().absorb(initial.budget());
         }
         return cell;
     }
@@ -181,6 +181,10 @@ final class CachedCells {
             if (cell != null) {
                 cell.retire();
             }
+            EvictedKeys known = evicted;
+            if (known != null) {
+                known.forget(k);
+            }
             CellParameters current = parameters;
             return current.initial(now(current));
         });
@@ -193,6 +197,12 @@ final class CachedCells {
 
     long size() {
         return cells.estimatedSize();
+    }
+
+    /** The cell of a key, if there is one now. */
+    @Nullable
+    Cell known(Object key) {
+        return cells.policy().getIfPresentQuietly(key);
     }
 
     /** The keys that have a cell now, weakly consistent. */

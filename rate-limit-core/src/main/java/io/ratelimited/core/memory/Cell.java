@@ -88,6 +88,20 @@ abstract class Cell {
         return false;
     }
 
+    /** The cell of the budget alone, without the block of its key. */
+    Cell budget() {
+        return this;
+    }
+
+    /**
+     * Returns whether a block of the key has to be kept, though the budget may be initial.
+     *
+     * @param at in the time of blocks
+     */
+    boolean keepsBlock(long at) {
+        return false;
+    }
+
     /** A number that differs after each admitted call, and so shows whether another call came between two looks. */
     abstract long stamp();
 

@@ -14,6 +14,11 @@ final class CellFactory {
      * @param base monotonic nanoseconds at which the slots of windows are aligned, the same after a change of the limit
      */
     static CellParameters parameters(Limit limit, long now, long base) {
+        CellParameters budget = budget(limit, now, base);
+        return limit.block() == null ? budget : new BlockCell.Parameters(limit, budget);
+    }
+
+    private static CellParameters budget(Limit limit, long now, long base) {
         if (limit.isClosed() || limit.isUnlimited()) {
             return new Constant.Parameters(limit);
         }

@@ -34,6 +34,11 @@ abstract class CellParameters {
         return limit;
     }
 
+    /** The parameters of the budget alone, without those of blocks. */
+    CellParameters budget() {
+        return this;
+    }
+
     /** Returns whether cells count in wall-clock time instead of monotonic time. */
     final boolean followsCalendar() {
         return followsCalendar;
@@ -57,7 +62,7 @@ abstract class CellParameters {
      * Lets a new key begin as if it had existed under the replaced parameters, and lets none be forgotten sooner because its
      * burst shrinks; called once, before use.
      */
-    final void inherit(CellParameters before, long at) {
+    void inherit(CellParameters before, long at) {
         if (!continues(before)) {
             return;
         }
@@ -86,9 +91,15 @@ abstract class CellParameters {
      *
      * @param at when the limit changed, in the time of these parameters
      */
-    final Cell follow(Cell before, long at) {
+    Cell follow(Cell before, long at) {
         Cell state = before.kept();
-        return state != null && continues(state.parameters()) ? resume(state, at) : initial(at);
+        return state != null && keepsStateOf(before) ? resume(state, at) : initial(at);
+    }
+
+    /** Returns whether {@link #follow} goes on with the state of the cell. */
+    final boolean keepsStateOf(Cell before) {
+        Cell state = before.kept();
+        return state != null && continues(state.parameters());
     }
 
     /** Returns whether these parameters count as others do: only the number of permits or their times differ. */
@@ -116,7 +127,7 @@ abstract class CellParameters {
     abstract long idleNanos();
 
     /** Retires these parameters: each cell follows the link at its next use. */
-    final void replaceBy(CellParameters next, long at) {
+    void replaceBy(CellParameters next, long at) {
         change = new Change(next, at);
     }
 

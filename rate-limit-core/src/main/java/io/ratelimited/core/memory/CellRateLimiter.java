@@ -1,5 +1,8 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.Call;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
@@ -8,6 +11,8 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -17,6 +22,9 @@ import org.jspecify.annotations.Nullable;
  * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
 final class CellRateLimiter implements MemoryLimiter {
+
+    /** The patience of a call that is exempt from blocks: no wait is longer. */
+    static final long EXEMPT = Long.MAX_VALUE;
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
@@ -34,16 +42,34 @@ final class CellRateLimiter implements MemoryLimiter {
     private volatile @Nullable CachedCells keyed;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
     private volatile boolean joined;
+    /** Hears of each block that begins, under no lock. */
+    private final Consumer<BlockedKey> observer;
+    /** Whether any key has been blocked. */
+    private volatile boolean blocked;
 
     /** @param maximumKeys the largest number of keys to remember, asked when the first key comes */
     CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
+        this(limit, ticker, maximumKeys, begun -> {});
+    }
+
+    /**
+     * @param maximumKeys the largest number of keys to remember, asked when the first key comes
+     * @param observer hears of each block that begins, under no lock
+     */
+    CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
+        this.observer = observer;
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
         this.base = ticker.nanos();
         this.parameters = CellFactory.parameters(limit, base, base);
-        this.single = parameters.initial(now(parameters));
+        this.single = initial();
         holdClock();
+    }
+
+    private Cell initial() {
+        CellParameters budget = parameters.budget();
+        return budget.initial(now(budget));
     }
 
     @Override
@@ -53,9 +79,15 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        return permits == 0
-                || take(key, permits)
-                || (joined && JointLocks.again(this, key, () -> take(key, permits), taken -> !taken));
+        if (permits == 0 || (key != null && blocked && left(key) > 0)) {
+            return permits == 0 && !nothing(key, 0, 0).isRefused();
+        }
+        boolean taken = take(key, permits)
+                || (joined && JointLocks.again(this, key, () -> take(key, permits), again -> !again));
+        if (!taken) {
+            reject(key, permits, 0);
+        }
+        return taken;
     }
 
     private boolean take(@Nullable Object key, long permits) {
@@ -67,6 +99,9 @@ final class CellRateLimiter implements MemoryLimiter {
             long now = now(cell, current, read);
             long outcome = cell.take(permits, now);
             if (outcome >= 0) {
+                if (cell instanceof BlockCell block && block.countsOwn()) {
+                    charged(key, permits, EXEMPT);
+                }
                 return true;
             }
             if (outcome == Cell.MOVED) {
@@ -79,23 +114,40 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserve(key, permits, maxWaitNanos, maxWaitNanos);
+    }
+
+    /** @param patience as {@link Call#patienceNanos}, or {@link #EXEMPT} */
+    Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
         if (permits == 0) {
-            return nothing(key);
+            return nothing(key, maxWaitNanos, patience);
         }
-        CellReservation first = reserveOnce(key, permits, joined ? 0 : maxWaitNanos);
+        Reservation blocked = blocked(key, permits, maxWaitNanos, patience);
+        if (blocked != null) {
+            return blocked;
+        }
+        CellReservation reservation = reserveUnblocked(key, permits, maxWaitNanos, patience);
+        if (reservation.isRefused() && reject(key, permits, patience)) {
+            reservation.refused(asBlocked(key, reservation.decision()));
+        }
+        return reservation;
+    }
+
+    private CellReservation reserveUnblocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        CellReservation first = reserveOnce(key, permits, joined ? 0 : maxWaitNanos, patience);
         if (!joined || first.goesAtOnce()) {
             return first;
         }
         // It may wait for, or be refused by, permits that another call holds for a moment.
         first.cancel();
         return maxWaitNanos > 0
-                ? JointLocks.alone(this, key, () -> reserveOnce(key, permits, maxWaitNanos))
-                : JointLocks.again(this, key, () -> reserveOnce(key, permits, 0), Reservation::isRefused);
+                ? JointLocks.alone(this, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
+                : JointLocks.again(this, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
     }
 
-    private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos) {
+    private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
-        CellReservation reservation = new CellReservation(this, key, permits);
+        CellReservation reservation = reservation(key, permits, patience);
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = parameters;
@@ -111,12 +163,122 @@ final class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    /** The reservation of no permits, which is admitted by any cell. It adds no key. */
-    private Reservation nothing(@Nullable Object key) {
+    private CellReservation reservation(@Nullable Object key, long permits, long patience) {
+        return key != null && parameters instanceof BlockCell.Parameters
+                ? new CellReservation.Patient(this, key, permits, patience)
+                : new CellReservation(this, key, permits);
+    }
+
+    /**
+     * The reservation of no permits. It adds no key. The call goes at once, unless its key is blocked; where calls are charged, when
+     * one of one permit would.
+     */
+    private CellReservation nothing(@Nullable Object key, long maxWaitNanos, long patience) {
+        CellReservation blocked = blocked(key, 0, maxWaitNanos, patience);
+        if (blocked != null) {
+            return blocked;
+        }
+        CellReservation reservation = reservation(key, 0, patience);
+        Decision asked = peekUnblocked(key, 0, maxWaitNanos);
         CellParameters current = parameters;
-        CellReservation reservation = new CellReservation(this, key, 0);
-        reservation.decided(key == null ? single : cells().peek(key, current, now(current)), 0);
+        reservation.decided(
+                key == null ? single : cells().peek(key, current, now(current)),
+                asked.admitted() ? asked.waitTime().toNanos() : 0);
+        if (!asked.admitted()) {
+            reservation.refused(asked);
+        }
         return reservation;
+    }
+
+    /** The rejection of a call whose key is blocked; null if it is not, or the call is exempt. */
+    private @Nullable CellReservation blocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        if (key == null || !blocked || patience == EXEMPT || left(key) == 0) {
+            return null;
+        }
+        Decision decision = asBlocked(key, peekUnblocked(key, permits, maxWaitNanos));
+        if (!decision.blocked()) {
+            return null;
+        }
+        CellReservation rejected = reservation(key, permits, patience);
+        rejected.refused(decision);
+        return rejected;
+    }
+
+    private Decision asBlocked(@Nullable Object key, Decision decision) {
+        long left = key == null ? 0 : left(key);
+        return left > 0 ? decision.blockedFor(Duration.ofNanos(left)) : decision;
+    }
+
+    /** Nanoseconds for which a key is still blocked; 0 when it is not. */
+    private long left(Object key) {
+        CellParameters current = parameters;
+        return current instanceof BlockCell.Parameters
+                        && newest(cells().peek(key, current, now(current))) instanceof BlockCell cell
+                ? cell.left(clock.sinceBegin())
+                : 0;
+    }
+
+    /** A look at a cell whose parameters have been replaced, and that has not followed yet. */
+    private static Cell newest(Cell cell) {
+        return cell.parameters().change() == null ? cell : cell.copy().newest();
+    }
+
+    /**
+     * Judges a call that was rejected, and that is not blocked.
+     *
+     * @return whether the key is blocked now
+     */
+    private boolean reject(@Nullable Object key, long permits, long patience) {
+        if (key == null
+                || patience == EXEMPT
+                || permits == 0
+                || parameters.limit().blocksByCharge()) {
+            return false;
+        }
+        return parameters instanceof BlockCell.Parameters
+                && begin(
+                        key,
+                        cell -> cell.reject(
+                                permits, now(cell.parameters()), longestWait(patience), clock.sinceBegin()));
+    }
+
+    /**
+     * Counts what a call of a key was charged when it ended, where its budget does not show it.
+     *
+     * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge begins no block
+     */
+    void charged(@Nullable Object key, long cost, long patience) {
+        if (key != null && cost > 0) {
+            long judged = patience == EXEMPT ? -1 : longestWait(patience);
+            begin(key, cell -> cell.charge(cost, now(cell.parameters()), judged, clock.sinceBegin()));
+        }
+    }
+
+    private static long longestWait(long patience) {
+        return WaitingRoom.longestWait(Math.max(0, patience));
+    }
+
+    /** Takes a step on the cell of a key that may begin a block. Returns whether the key is blocked then. */
+    private boolean begin(Object key, Function<BlockCell, BlockCell.Step> step) {
+        while (true) {
+            CellParameters current = parameters;
+            if (!(cells().get(key, current, now(current)) instanceof BlockCell cell)) {
+                return false;
+            }
+            // While it is judged, no call holds permits only for a moment.
+            BlockCell.Step taken = joined ? JointLocks.alone(this, key, () -> step.apply(cell)) : step.apply(cell);
+            if (taken == BlockCell.Step.MOVED) {
+                follow(key);
+                continue;
+            }
+            long left = cell.left(clock.sinceBegin());
+            if (taken == BlockCell.Step.BEGUN) {
+                blocked = true;
+                observer.accept(
+                        new BlockedKey(CanonicalKey.ofText(key.toString()), Duration.ofNanos(left), cell.level()));
+            }
+            return left > 0;
+        }
     }
 
     private CellReservation decided(CellReservation reservation, Cell cell, long outcome) {
@@ -130,13 +292,22 @@ final class CellRateLimiter implements MemoryLimiter {
     /** If the cell is retired or refuses, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        return ask(key, permits, maxWaitNanos, maxWaitNanos, earlier);
+    }
+
+    Reservation ask(
+            @Nullable Object key, long permits, long maxWaitNanos, long patience, @Nullable Reservation earlier) {
         if (permits == 0) {
-            return nothing(key);
+            return nothing(key, maxWaitNanos, patience);
         }
         if (!joined) {
             joined = true;
         }
-        CellReservation asked = new CellReservation(this, key, permits);
+        CellReservation rejected = blocked(key, permits, maxWaitNanos, patience);
+        if (rejected != null) {
+            return rejected;
+        }
+        CellReservation asked = reservation(key, permits, patience);
         CellParameters current = parameters;
         boolean calendar = current.followsCalendar();
         long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)
@@ -151,7 +322,7 @@ final class CellRateLimiter implements MemoryLimiter {
             asked.asked(cell, shown);
             return asked;
         }
-        Decision decision = peek(key, permits, maxWaitNanos);
+        Decision decision = peekUnblocked(key, permits, maxWaitNanos);
         if (!decision.admitted()) {
             asked.refused(decision);
         }
@@ -178,11 +349,33 @@ final class CellRateLimiter implements MemoryLimiter {
                 return decided(reservation, cell, outcome);
             }
         }
-        return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos);
+        return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos, reservation.patience());
+    }
+
+    @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        return refused(key, permits, refusal, maxWaitNanos);
+    }
+
+    Decision refused(@Nullable Object key, long permits, Decision refusal, long patience) {
+        return !refusal.blocked() && !refusal.never() && reject(key, permits, patience)
+                ? asBlocked(key, refusal)
+                : refusal;
     }
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return peek(key, permits, maxWaitNanos, maxWaitNanos);
+    }
+
+    Decision peek(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        Decision decision = peekUnblocked(key, permits, maxWaitNanos);
+        return blocked && patience != EXEMPT ? asBlocked(key, decision) : decision;
+    }
+
+    private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
+        // A call that announces nothing does not go into debt any further.
+        long permits = asked == 0 && limit().isCharged() ? 1 : asked;
         if (permits == 0) {
             return describe(key, 0);
         }
@@ -307,7 +500,7 @@ final class CellRateLimiter implements MemoryLimiter {
         } else {
             synchronized (this) {
                 single.retire();
-                single = parameters.initial(now(parameters));
+                single = initial();
             }
         }
     }
@@ -318,7 +511,7 @@ final class CellRateLimiter implements MemoryLimiter {
         before.limit().requireChangeableTo(limit);
         CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
         long at = now(next);
-        next.inherit(before, at);
+        next.inherit(before.budget(), at);
         replaceParameters(next, at);
     }
 
@@ -331,7 +524,7 @@ final class CellRateLimiter implements MemoryLimiter {
         CellParameters next =
                 CellFactory.parameters(parameters.limit(), clock.ticker().nanos(), base);
         next.goBackTo(shown);
-        next.inherit(parameters, shown);
+        next.inherit(parameters.budget(), shown);
         clock.setBack(shown);
         replaceParameters(next, shown);
     }
@@ -346,7 +539,7 @@ final class CellRateLimiter implements MemoryLimiter {
         parameters.replaceBy(next, at);
         parameters = next;
         holdClock();
-        single = single.newest();
+        single = single.newest().budget();
         CachedCells cells = keyed;
         if (cells != null) {
             cells.replaceParameters(next);
@@ -373,6 +566,22 @@ final class CellRateLimiter implements MemoryLimiter {
     public Stream<Object> knownKeys() {
         CachedCells cells = keyed;
         return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Stream<BlockedKey> blockedKeys() {
+        CachedCells cells = keyed;
+        if (cells == null || !blocked) {
+            return Stream.empty();
+        }
+        long at = clock.sinceBegin();
+        return cells.keys().mapMulti((key, found) -> {
+            Cell known = cells.known(key);
+            if (known != null && newest(known) instanceof BlockCell cell && cell.left(at) > 0) {
+                found.accept(new BlockedKey(
+                        CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));
+            }
+        });
     }
 
     WaitingRoom waitingRoom() {
@@ -402,7 +611,7 @@ final class CellRateLimiter implements MemoryLimiter {
             cells().follow(key);
         } else {
             synchronized (this) {
-                single = single.newest();
+                single = single.newest().budget();
             }
         }
     }

@@ -11,11 +11,13 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /** A reservation of permits over time, and the grant of its cell in the same object, so that a call allocates one. */
-final class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Waiter {
+class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Waiter {
 
     private static final int OPEN = 0;
     private static final int CANCELLED = 1;
     private static final int SETTLED = 2;
+    /** Ended and charged with its permits; it may still be settled. */
+    private static final int RELEASED = 3;
 
     private static final AtomicIntegerFieldUpdater<CellReservation> ENDED =
             AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "ended");
@@ -63,6 +65,11 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
     boolean hasRead(Ticker ticker, boolean calendar) {
         Cell asked = asked();
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
+    }
+
+    /** As {@link io.ratelimited.core.Call#patienceNanos}; {@link CellRateLimiter#EXEMPT} if the call begins no block. */
+    long patience() {
+        return 0;
     }
 
     @Override
@@ -133,26 +140,65 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
 
     @Override
     public void cancel() {
-        if (permits() > 0 && cell != null && outcome >= 0 && ENDED.compareAndSet(this, OPEN, CANCELLED)) {
+        if (permits() > 0 && cell != null && outcome >= 0 && claimEnd(CANCELLED) != CANCELLED) {
             limiter.giveBack(key, cell, this, permits());
         }
     }
 
     @Override
     public void settle(long cost) {
+        settle(cost, true);
+    }
+
+    @Override
+    public void settle(long cost, boolean mayBlock) {
         long excess = Permits.requireCharge(cost) - permits();
-        if (cell == null || outcome < 0 || !ENDED.compareAndSet(this, OPEN, SETTLED)) {
+        Cell charged = cell;
+        int before = charged == null || outcome < 0 ? CANCELLED : claimEnd(SETTLED);
+        if (charged == null || before == CANCELLED) {
             return;
         }
         if (excess > 0) {
             limiter.charge(key, excess);
         } else if (excess < 0) {
-            limiter.giveBack(key, cell, this, -excess);
+            limiter.giveBack(key, charged, this, -excess);
         }
+        if (charged instanceof BlockCell block && block.countsOwn()) {
+            limiter.charged(key, before == RELEASED ? excess : cost, mayBlock ? patience() : CellRateLimiter.EXEMPT);
+        }
+    }
+
+    /** Claims the end of the call. Returns OPEN or RELEASED, or CANCELLED if it has been claimed before. */
+    private int claimEnd(int end) {
+        return ENDED.compareAndSet(this, OPEN, end)
+                ? OPEN
+                : ENDED.compareAndSet(this, RELEASED, end) ? RELEASED : CANCELLED;
     }
 
     @Override
     public void release() {
-        // The permits of a call that counts over time stay taken when it ends.
+        // The permits of a call that counts over time stay taken when it ends. A block needs to know that it has ended.
+        if (cell instanceof BlockCell block
+                && block.countsOwn()
+                && outcome >= 0
+                && ENDED.compareAndSet(this, OPEN, RELEASED)) {
+            limiter.charged(key, permits(), CellRateLimiter.EXEMPT);
+        }
+    }
+
+    /** A reservation under a limit that blocks keys. */
+    static final class Patient extends CellReservation {
+
+        private final long patience;
+
+        Patient(CellRateLimiter limiter, Object key, long permits, long patience) {
+            super(limiter, key, permits);
+            this.patience = patience;
+        }
+
+        @Override
+        long patience() {
+            return patience;
+        }
     }
 }

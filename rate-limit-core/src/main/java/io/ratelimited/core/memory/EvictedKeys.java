@@ -6,132 +6,207 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The spent permits of evicted keys, in fixed memory: a count-min sketch with conservative update (Estan and Varghese,
- * 2002), of cells instead of counters. Each key has one cell in each row.
+ * The state of evicted keys, in fixed memory: a table of cells, each with the part of the hash by which its owner finds it
+ * again. When there are more keys than cells, two of similar hash share one, which then belongs to all hashes of their common
+ * prefix.
  *
  * <ul>
- *   <li>E1 All cells of a key {@link Cell#covers cover} the permits that the key had spent when it was evicted.
- *   <li>E2 The key continues with the least spent of them. It covers the key's own spending (E1), so no key is
- *       ever admitted above its limit; it is above it only if other keys have raised every cell of the key.
- *   <li>E3 An evicted key raises only those of its cells that do not cover it, and none above the larger of the two. So
- *       keys that share a cell do not add up, unless they share all their cells with others.
+ *   <li>E1 A cell of a key {@link Cell#covers covers} the permits that the key had spent when it was evicted, and its block.
+ *   <li>E2 The key continues with the cell of the longest prefix that it has. It covers the key's own spending (E1), so no key
+ *       is ever admitted above its limit, and no block is lost. Other keys have raised it only if it is shared, which the key
+ *       learns.
+ *   <li>E3 A shared cell is raised to the larger of both states, and not to their sum.
+ *   <li>E4 Of all pairs in a set of cells those two are merged that then belong to the fewest hashes. So keys that were never
+ *       seen find no cell until the table is full, and few of them do when as many keys were evicted as it has cells.
  * </ul>
  *
- * The rows are cut into blocks, and the cells of one key stand side by side in one block, which the processor fetches at
- * once. A cell belongs to its block alone and is used under the lock of the block. Thread-safe.
+ * The cells of a key stand in one set, which the hash chooses, and are used under the lock of the set. Thread-safe.
  */
 final class EvictedKeys {
 
-    private static final int ROWS = 3;
-    /** A block has thirty references, which are two cache lines of a processor. Smaller blocks differ more in their load. */
-    private static final int CELLS_OF_A_ROW = 10;
+    /** Larger sets are filled more evenly, and take longer to search. */
+    private static final int CELLS_OF_A_SET = 16;
 
     private static final int MIN_CELLS = 8192;
-    private static final int MAX_CELLS = 1 << 24;
+    private static final int MAX_CELLS = 1 << 25;
     private static final int LOCKS = 64;
+    /** Bits of a hash that tell the keys of a set apart. */
+    private static final int BITS = 31;
 
     private final SaltedHash hash;
+    private final int sets;
+    private final int size;
     private final @Nullable Cell[] cells;
-    private final int blocks;
-    /** Cells of one row in one block. */
-    private final int width;
+    /** The prefix of the hashes that a cell belongs to, followed by a bit that ends it. */
+    private final int[] prefixes;
 
     private final Object[] locks = Stream.generate(Object::new).limit(LOCKS).toArray();
 
-    /** @param maximumKeys of the cache; there are as many cells */
+    /** @param maximumKeys of the cache; there are twice as many cells */
     EvictedKeys(long maximumKeys) {
         this(
-                (int) Math.max(MIN_CELLS, Math.min(MAX_CELLS, maximumKeys)) / (ROWS * CELLS_OF_A_ROW),
-                CELLS_OF_A_ROW,
+                (int) Math.max(MIN_CELLS, Math.min(MAX_CELLS, 2 * maximumKeys)) / CELLS_OF_A_SET,
+                CELLS_OF_A_SET,
                 new SaltedHash());
     }
 
-    EvictedKeys(int blocks, int width, SaltedHash hash) {
-        this.blocks = blocks;
-        this.width = width;
+    EvictedKeys(int sets, int size, SaltedHash hash) {
+        this.sets = sets;
+        this.size = size;
         this.hash = hash;
-        this.cells = new Cell[blocks * ROWS * width];
+        this.cells = new Cell[sets * size];
+        this.prefixes = new int[sets * size];
     }
 
     /** Remembers a key that has left the cache. The cell is no longer used by anybody else. */
     void add(Object key, Cell spent) {
         long hashed = hash.of(key);
-        int block = block(hashed);
-        Cell added = spent;
-        synchronized (lock(block)) {
-            for (int row = 0; row < ROWS; row++) {
-                int position = position(hashed, block, row);
-                Cell known = cells[position];
+        int set = set(hashed);
+        int whole = whole(hashed);
+        synchronized (lock(set)) {
+            int free = -1;
+            for (int i = set * size; i < (set + 1) * size; i++) {
+                Cell known = cells[i];
                 if (known == null) {
-                    cells[position] = added.copy();
-                    continue;
-                }
-                while (known.parameters() != added.parameters()
-                        || known.parameters().change() != null) {
-                    known = known.newest();
-                    added = added.newest();
-                    cells[position] = known;
-                }
-                if (!known.covers(added)) {
-                    known.absorb(added);
+                    free = i;
+                } else if (prefixes[i] == whole) {
+                    cells[i] = both(known, spent);
+                    return;
                 }
             }
+            if (free < 0) {
+                free = makeRoom(set, whole);
+            }
+            Cell known = cells[free];
+            cells[free] = known == null ? spent : both(known, spent);
+            prefixes[free] = known == null ? whole : common(prefixes[free], whole);
         }
     }
 
-    /** Returns a new cell that continues with the known spending of a key; null when the key has spent nothing. */
+    /** A cell that covers both. Neither is used by anybody else. */
+    private static Cell both(Cell known, Cell added) {
+        Cell one = known;
+        Cell other = added;
+        while (one.parameters() != other.parameters() || one.parameters().change() != null) {
+            one = one.newest();
+            other = other.newest();
+        }
+        if (other.covers(one)) {
+            return other;
+        }
+        one.absorb(other);
+        return one;
+    }
+
+    /** The position of a cell for a new prefix: one that is free now, or the one to share. */
+    private int makeRoom(int set, int whole) {
+        int first = set * size;
+        int shared = first;
+        int merged = -1;
+        double least = Double.MAX_VALUE;
+        for (int i = first; i < first + size; i++) {
+            for (int j = i; j < first + size; j++) {
+                int other = j == i ? whole : prefixes[j];
+                double more = share(common(prefixes[i], other)) - share(prefixes[i]) - share(other);
+                if (more < least) {
+                    least = more;
+                    shared = i;
+                    merged = j == i ? -1 : j;
+                }
+            }
+        }
+        if (merged < 0) {
+            return shared;
+        }
+        Cell one = cells[shared];
+        Cell other = cells[merged];
+        if (one != null && other != null) {
+            cells[shared] = both(one, other);
+        }
+        prefixes[shared] = common(prefixes[shared], prefixes[merged]);
+        cells[merged] = null;
+        return merged;
+    }
+
+    /** Returns a new cell that continues with the known state of a key; null when the key has spent nothing. */
     @Nullable
     Cell continued(Object key, long now) {
         long hashed = hash.of(key);
-        int block = block(hashed);
-        synchronized (lock(block)) {
-            Cell least = null;
-            for (int row = 0; row < ROWS; row++) {
-                Cell next = cells[position(hashed, block, row)];
-                if (next == null) {
-                    return null;
-                }
-                if (least == null || isLessSpent(next, least, now)) {
-                    least = next;
+        int set = set(hashed);
+        int whole = whole(hashed);
+        synchronized (lock(set)) {
+            int longest = -1;
+            for (int i = set * size; i < (set + 1) * size; i++) {
+                if (cells[i] != null
+                        && common(prefixes[i], whole) == prefixes[i]
+                        && (longest < 0 || length(prefixes[i]) > length(prefixes[longest]))) {
+                    longest = i;
                 }
             }
-            return least == null ? null : least.copy().newest();
+            Cell known = longest < 0 ? null : cells[longest];
+            if (known == null) {
+                return null;
+            }
+            Cell cell = known.copy().newest();
+            return prefixes[longest] == whole || !(cell instanceof BlockCell shared) ? cell : shared.ofOthers(now);
         }
     }
 
-    /** Cells of several words may not cover each other either way. */
-    private static boolean isLessSpent(Cell one, Cell other, long now) {
-        return one.parameters() == other.parameters()
-                && (other.covers(one) || (!one.covers(other) && one.remaining(now) > other.remaining(now)));
+    /** Forgets what is known of a key alone. A cell that it shares stays. */
+    void forget(Object key) {
+        long hashed = hash.of(key);
+        int set = set(hashed);
+        int whole = whole(hashed);
+        synchronized (lock(set)) {
+            for (int i = set * size; i < (set + 1) * size; i++) {
+                if (prefixes[i] == whole) {
+                    cells[i] = null;
+                }
+            }
+        }
     }
 
     /** Drops the cells that are in their initial state, and brings the others to the present limit. */
     void forget(Predicate<Cell> isInitial) {
-        int size = ROWS * width;
-        for (int block = 0; block < blocks; block++) {
-            synchronized (lock(block)) {
-                for (int position = block * size; position < (block + 1) * size; position++) {
-                    Cell cell = cells[position];
+        for (int set = 0; set < sets; set++) {
+            synchronized (lock(set)) {
+                for (int i = set * size; i < (set + 1) * size; i++) {
+                    Cell cell = cells[i];
                     if (cell != null) {
                         Cell current = cell.newest();
-                        cells[position] = isInitial.test(current) ? null : current;
+                        cells[i] = isInitial.test(current) ? null : current;
                     }
                 }
             }
         }
     }
 
-    private Object lock(int block) {
-        return locks[block % LOCKS];
+    private Object lock(int set) {
+        return locks[set % LOCKS];
     }
 
-    /** The upper half of the hash chooses the block, without a division; the lower one the cells. */
-    private int block(long hashed) {
-        return (int) (((hashed >>> 32) * blocks) >>> 32);
+    /** The upper half of the hash chooses the set, without a division; the lower one the prefix. */
+    private int set(long hashed) {
+        return (int) (((hashed >>> 32) * sets) >>> 32);
     }
 
-    private int position(long hashed, int block, int row) {
-        int bits = (int) (hashed >>> (10 * row)) & 0x3ff;
-        return (block * ROWS + row) * width + ((bits * width) >>> 10);
+    private static int whole(long hashed) {
+        return (int) hashed | 1;
+    }
+
+    private static int length(int prefix) {
+        return BITS - Integer.numberOfTrailingZeros(prefix);
+    }
+
+    /** The longest prefix of both. */
+    private static int common(int one, int other) {
+        int bits = Math.min(Math.min(length(one), length(other)), Integer.numberOfLeadingZeros(one ^ other));
+        int end = Integer.MIN_VALUE >>> bits;
+        return (one & -end & ~end) | end;
+    }
+
+    /** The share of all hashes that have a prefix. */
+    private static double share(int prefix) {
+        return 1.0 / (1L << length(prefix));
     }
 }

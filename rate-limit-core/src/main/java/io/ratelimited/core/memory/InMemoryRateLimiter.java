@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
@@ -8,8 +9,6 @@ import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.block.BlockObservers;
-import io.ratelimited.core.memory.block.BlockingLimiter;
-import io.ratelimited.core.memory.block.KeyBlocks;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.overload.LimitChange;
@@ -31,10 +30,8 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     /** Keys remembered by a limit for which no other number is set. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final Ticker ticker;
-    private final LongSupplier maximumKeys;
     private final BlockObservers observers = new BlockObservers();
-    private volatile MemoryLimiter limiter;
+    private final MemoryLimiter limiter;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
     public InMemoryRateLimiter(Limit limit) {
@@ -57,19 +54,9 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
      * @param maximumKeys asked once, when the first key comes: the largest number of keys to remember, 1 or more
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
-        this.ticker = ticker;
-        this.maximumKeys = maximumKeys;
         this.limiter = limit.algorithm().countsCallsInFlight()
                 ? new ConcurrencyLimiter(limit, ticker)
-                : withBlocks(new CellRateLimiter(limit, ticker, maximumKeys), limit);
-    }
-
-    /** The limiter itself if the limit has no blocks, which then cost nothing; one that has had them keeps them. */
-    private MemoryLimiter withBlocks(MemoryLimiter without, Limit limit) {
-        return limit.block() != null && without instanceof CellRateLimiter cells
-                ? new BlockingLimiter(
-                        cells, cells.waitingRoom(), new KeyBlocks(limit, ticker, maximumKeys), observers::tell)
-                : without;
+                : new CellRateLimiter(limit, ticker, maximumKeys, observers::tell);
     }
 
     @Override
@@ -90,6 +77,56 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
         return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank);
+    }
+
+    @Override
+    public Reservation reserve(Call call) {
+        return limiter instanceof CellRateLimiter cells
+                ? cells.reserve(
+                        canonical(call.key()),
+                        Permits.requireAsked(call.permits()),
+                        call.maxWaitNanos(),
+                        patienceOf(call))
+                : MemoryLimiter.super.reserve(call);
+    }
+
+    private static long patienceOf(Call call) {
+        return call.isExemptFromBlocks() ? CellRateLimiter.EXEMPT : call.patienceNanos();
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        return CompletableFuture.completedFuture(reserve(call));
+    }
+
+    @Override
+    public Reservation ask(Call call, @Nullable Reservation earlier) {
+        return limiter instanceof CellRateLimiter cells
+                ? cells.ask(
+                        canonical(call.key()),
+                        Permits.requireAsked(call.permits()),
+                        call.maxWaitNanos(),
+                        patienceOf(call),
+                        earlier)
+                : MemoryLimiter.super.ask(call, earlier);
+    }
+
+    @Override
+    public Decision peek(Call call) {
+        return limiter instanceof CellRateLimiter cells
+                ? cells.peek(
+                        canonical(call.key()),
+                        Permits.requireAsked(call.permits()),
+                        call.maxWaitNanos(),
+                        patienceOf(call))
+                : MemoryLimiter.super.peek(call);
+    }
+
+    @Override
+    public Decision refused(Call call, Decision refusal) {
+        return limiter instanceof CellRateLimiter cells
+                ? cells.refused(canonical(call.key()), call.permits(), refusal, patienceOf(call))
+                : MemoryLimiter.super.refused(call, refusal);
     }
 
     @Override
@@ -166,14 +203,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     @Override
     public void update(Limit limit) {
-        if (limiter instanceof ConcurrencyLimiter) {
-            limiter.update(limit); // wakes callers, whose callbacks run under no lock; has no blocks
-            return;
-        }
-        synchronized (this) {
-            limiter.update(limit);
-            limiter = withBlocks(limiter, limit);
-        }
+        limiter.update(limit);
     }
 
     @Override

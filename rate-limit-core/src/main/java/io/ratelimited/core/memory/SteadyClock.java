@@ -39,6 +39,7 @@ final class SteadyClock {
 
     private final Ticker ticker;
     private final long grain;
+    private final long begin;
     private long latest;
     private long latestOfCalendar;
     /** The longest step back of the wall clock that it is held for, in nanoseconds. */
@@ -49,7 +50,8 @@ final class SteadyClock {
     SteadyClock(Ticker ticker) {
         this.ticker = ticker;
         this.grain = ticker == SYSTEM ? GRAIN : 0;
-        this.latest = ticker.nanos();
+        this.begin = ticker.nanos();
+        this.latest = begin;
         this.latestOfCalendar = ticker.epochNanos();
     }
 
@@ -60,6 +62,11 @@ final class SteadyClock {
     /** The wall-clock time or the monotonic time. */
     long now(boolean calendar) {
         return now(calendar, read(calendar));
+    }
+
+    /** Monotonic nanoseconds since this clock was made, 0 or more. */
+    long sinceBegin() {
+        return Math.max(0, read(false) - begin);
     }
 
     /** Reads the wall clock or the monotonic clock; it may have stepped back. */

@@ -69,6 +69,19 @@ class KeyFloodAttacksTest {
         }
     }
 
+    /** At twice as many exhausted keys as are remembered, at most 1 % of strangers are rejected; at 3 times, 10 %. */
+    @ParameterizedTest
+    @MethodSource("algorithms")
+    void exhaustedKeysRejectFewOthersUpToThreeTimesTheMostKeys(Algorithm algorithm) {
+        for (double times : floods()) {
+            if (times <= 3) {
+                assertThat(refusedAfter(algorithm, maximum(), times, 5))
+                        .as("strangers rejected after %s times the most keys".formatted(times))
+                        .isLessThanOrEqualTo(times <= 2 ? STRANGERS / 100 : STRANGERS / 10);
+            }
+        }
+    }
+
     /** Nobody gains by a flood, nor by a flood within which each key comes again. */
     @ParameterizedTest
     @MethodSource("counting")

@@ -140,13 +140,20 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                         .properties();
                 return new Use(
                         use.fallback(),
-                        Stream.of(use.key(), use.permits(), use.when(), use.charge(), use.tier(), use.priority())
+                        Stream.of(
+                                        use.key(),
+                                        use.permits(),
+                                        use.when(),
+                                        use.charge(),
+                                        use.tier(),
+                                        use.priority(),
+                                        use.blockUnless())
                                 .filter(Objects::nonNull)
                                 .toList());
             } catch (BindException | InvalidRateLimitException ex) {
                 return new Use(
                         limit.annotation().getString("fallback"),
-                        Stream.of("key", "permits", "when", "charge", "tier", "priority")
+                        Stream.of("key", "permits", "when", "charge", "tier", "priority", "blockUnless")
                                 .map(limit.annotation()::getString)
                                 .toList());
             }

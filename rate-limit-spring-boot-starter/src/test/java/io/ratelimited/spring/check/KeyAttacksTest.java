@@ -13,6 +13,7 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpSession;
 import java.lang.reflect.Method;
 import java.security.Principal;
+import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -659,6 +660,10 @@ class KeyAttacksTest {
         KeyMemory small = new KeyMemory(null, 256 << 20);
         assertThat(small.maximumKeys(limit, 1)).isEqualTo(447_392);
         assertThat(small.maximumKeys(limit, 4)).isEqualTo(111_848);
+        Limit blocks = limit.toBuilder().block(Duration.ofHours(1)).build();
+        assertThat(small.maximumKeys(blocks, 1)).as("blocks count").isEqualTo(312_134);
+        assertThat(small.maximumKeys(blocks.toBuilder().charged(true).build(), 1))
+                .isEqualTo(263_172);
         assertThat(small.maximumKeys(limit, 1_000)).isEqualTo(10_000);
         assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, 4)).isEqualTo(1_000_000);
         assertThat(new KeyMemory(17L, 8L << 30).maximumKeys(limit, 4)).isEqualTo(17);

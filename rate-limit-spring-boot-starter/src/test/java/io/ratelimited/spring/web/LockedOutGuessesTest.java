@@ -47,6 +47,7 @@ class LockedOutGuessesTest {
                 "rate-limit.limits.guesses-of-name.rate=5/m",
                 "rate-limit.limits.guesses-of-name.block=10m",
                 "rate-limit.limits.guesses-of-name.block-factor=3",
+                "rate-limit.limits.guesses-of-name.block-max=24h",
                 "rate-limit.limits.guesses-of-address.rate=10000/s");
     }
 

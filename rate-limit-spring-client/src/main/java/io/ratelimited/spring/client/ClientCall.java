@@ -91,7 +91,8 @@ final class ClientCall {
     }
 
     private void enterLimits(Pass given) {
-        LimitRequest[] requests = client.limits().requests(client.terms().policy(), waitLeft(), key);
+        LimitRequest[] requests =
+                client.limits().requests(client.terms().policy(), waitLeft(), client.patienceNanos(), key);
         if (requests.length == 0) {
             go(given, null);
             return;

@@ -22,7 +22,7 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
      *
      * @param key null for a call without a key
      */
-    LimitRequest[] requests(Policy policy, long maxWaitNanos, @Nullable Object key) {
+    LimitRequest[] requests(Policy policy, long maxWaitNanos, long patienceNanos, @Nullable Object key) {
         List<LimitRequest> requests = new ArrayList<>(all.size());
         for (ConfiguredLimit limit : all) {
             MissingKey missing = limit.enforcement().missingKey();
@@ -37,7 +37,9 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
                         follows == MissingKey.DENY,
                         RateLimiter.NO_RANK,
                         null,
-                        null));
+                        null,
+                        patienceNanos,
+                        false));
             }
         }
         return requests.toArray(LimitRequest.NONE);

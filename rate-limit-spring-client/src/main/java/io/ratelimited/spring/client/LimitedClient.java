@@ -143,6 +143,11 @@ public final class LimitedClient {
         }
     }
 
+    /** The longest wait that the policy allows. */
+    long patienceNanos() {
+        return terms.policy == Policy.WAIT ? terms.maxWaitNanos : 0;
+    }
+
     /**
      * {@link #enter} without a thread.
      *

@@ -171,6 +171,7 @@ public final class LimitedClients {
     private static void warnOfUnread(String client, ConfiguredLimit limit) {
         LimitProperties set = limit.properties();
         Map<String, String> expressions = new TreeMap<>();
+        putIfSet(expressions, "block-unless", set.blockUnless());
         putIfSet(expressions, "charge", set.charge());
         putIfSet(expressions, "permits", set.permits());
         putIfSet(expressions, "priority", set.priority());

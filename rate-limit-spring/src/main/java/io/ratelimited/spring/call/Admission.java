@@ -107,7 +107,7 @@ public final class Admission {
             forEach((request, member) -> {
                 Charge charge = request.charge();
                 if (charge != null) {
-                    settle(request, member, call -> charge.permits(result));
+                    settle(request, member, call -> charge.permits(result), charge.mayBlock(result));
                 }
             });
         }
@@ -174,7 +174,7 @@ public final class Admission {
     public void settle(long permits) {
         forEach((request, member) -> requireCountsOverTime(request));
         if (claimSettlement()) {
-            forEach((request, member) -> settle(request, member, call -> permits));
+            forEach((request, member) -> settle(request, member, call -> permits, true));
         }
     }
 
@@ -188,14 +188,14 @@ public final class Admission {
     }
 
     /** A failure is reported and does not fail the call, which has been made. */
-    private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost) {
+    private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost, boolean mayBlock) {
         if (member.isRefused()) {
             return;
         }
         long permits;
         try {
             permits = cost.applyAsLong(request);
-            member.settle(permits);
+            member.settle(permits, mayBlock);
         } catch (Throwable ex) {
             reports.reportFailedCharge(request, ex);
             return;

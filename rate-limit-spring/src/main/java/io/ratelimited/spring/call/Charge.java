@@ -55,6 +55,11 @@ final class Charge {
         return result.cancelled() && !expression.readsCancelled() ? Math.max(reserved, permits) : permits;
     }
 
+    /** Returns whether the cost says something about the caller of the call: not if it was ended from outside. */
+    boolean mayBlock(CallResult result) {
+        return !result.cancelled() || expression.readsCancelled();
+    }
+
     /** A number of permits, rounded up; negative if the value is not a number from 0 to the largest. */
     static long roundedUp(@Nullable Object value, long largest) {
         double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;

@@ -195,7 +195,7 @@ public final class LimitEnforcer {
         Claim[] claims = LimitRequest.claims(enforced, true, waited);
         @Nullable Decision[] refusals = new Decision[claims.length];
         for (int i = 0; i < claims.length; i++) {
-            refusals[i] = enforced[i].refusalAfter(waited, claims[i].maxWaitNanos());
+            refusals[i] = enforced[i].refusalAfter(waited, claims[i]);
         }
         throw reports.refusal(enforced, current, refusals);
     }
@@ -391,7 +391,11 @@ public final class LimitEnforcer {
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
-        Reservation reservation = described ? limiter.reserve(key, permits, 0) : null;
+        // Who might wait under the policy of the limit and does not want to is no violator.
+        boolean patient = limit.maxWaitNanos() > 0 && limiter.limit().block() != null;
+        Reservation reservation = described || patient
+                ? limiter.reserve(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, limit.maxWaitNanos(), false))
+                : null;
         boolean admitted = reservation == null ? limiter.tryAcquire(key, permits) : !reservation.isRefused();
         if (!admitted || !(reports.isUnobserved() || limit.countsInFlight())) {
             reports.report(

@@ -24,6 +24,8 @@ import org.jspecify.annotations.Nullable;
  * @param rank the number of the class of the call; {@link RateLimiter#NO_RANK} if it states none
  * @param once names this use of the limit if it charges a web request only once; null if it charges every call
  * @param charge finds the real cost of the call; null if it costs the permits that it takes
+ * @param patienceNanos the longest wait that the policy allows, however long the call can wait now
+ * @param isExemptFromBlocks whether a block of the key does not matter to the call
  */
 public record LimitRequest(
         ConfiguredLimit limit,
@@ -34,7 +36,9 @@ public record LimitRequest(
         boolean denied,
         int rank,
         @Nullable String once,
-        @Nullable Charge charge)
+        @Nullable Charge charge,
+        long patienceNanos,
+        boolean isExemptFromBlocks)
         implements Claim, Supplier<Decision> {
 
     /** The requests of a call that no limit applies to. */
@@ -61,7 +65,9 @@ public record LimitRequest(
         limit.requireKeyless(key);
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
         int rank = limit.classes().rank(limiter, priority);
-        return new LimitRequest(limit, limit.enforcement(), limiter, key, permits, false, rank, null, null);
+        ConfiguredLimit.Enforcement enforcement = limit.enforcement();
+        return new LimitRequest(
+                limit, enforcement, limiter, key, permits, false, rank, null, null, enforcement.maxWaitNanos(), false);
     }
 
     /** The requests that can refuse a call: all but those to limits under {@link Policy#SHADOW}; the same array if all can. */
@@ -124,7 +130,9 @@ public record LimitRequest(
                                 request.key,
                                 request.permits,
                                 maySleep ? Math.max(0, request.maxWaitNanos() - waitedNanos) : 0,
-                                request.rank()))
+                                request.rank(),
+                                request.patienceNanos(),
+                                request.isExemptFromBlocks()))
                         .toArray(Claim[]::new);
     }
 
@@ -136,18 +144,18 @@ public record LimitRequest(
     /**
      * The refusal of a call that has waited already, and that one of its limits refuses for it.
      *
-     * @param waitLeft nanoseconds for which it may still wait
+     * @param left the claim of this request with the wait that is left
      * @return null if this limit does not refuse it
      */
     @Nullable
-    Decision refusalAfter(long waitedNanos, long waitLeft) {
+    Decision refusalAfter(long waitedNanos, Claim left) {
         boolean late = isTimeOver(waitedNanos);
-        Decision asked = limiter.peek(key, permits, waitLeft, rank);
+        Decision asked = limiter.peek(left);
         if (asked.admitted()) {
             return late ? timeOver() : null;
         }
-        // A call that came too late because there was no thread for it has not offended.
-        return late ? asked : limiter.refused(key, permits, waitLeft, asked, rank);
+        // A call that came too late because there was no thread for it is no violation.
+        return late ? asked : limiter.refused(left, asked);
     }
 
     /** The same request for no permits, which costs only what it is charged when it has ended. */
@@ -162,13 +170,13 @@ public record LimitRequest(
 
     /** Returns whether the call may be admitted without a reservation. */
     boolean mayTry() {
-        return !denied && charge == null && enforcement.mayTry();
+        return !denied && charge == null && !isExemptFromBlocks && enforcement.mayTry();
     }
 
     /** The budget as it is now, for a call that does not wait: describes a decision without a reservation on demand. */
     @Override
     public Decision get() {
-        return limiter.peek(key, permits, 0);
+        return limiter.peek(Claim.of(limiter, key, permits, 0, rank, patienceNanos, isExemptFromBlocks));
     }
 
     /** The decision on a call whose key is missing. */

@@ -32,6 +32,7 @@ public final class LimitUse {
     private final @Nullable CallExpression tier;
     private final @Nullable CallExpression priority;
     private final @Nullable CallExpression charge;
+    private final @Nullable CallExpression blockUnless;
     private final @Nullable Once once;
 
     private LimitUse(
@@ -43,6 +44,7 @@ public final class LimitUse {
             @Nullable CallExpression tier,
             @Nullable CallExpression priority,
             @Nullable CallExpression charge,
+            @Nullable CallExpression blockUnless,
             @Nullable Once once) {
         this.limit = limit;
         this.key = key;
@@ -52,6 +54,7 @@ public final class LimitUse {
         this.tier = tier;
         this.priority = priority;
         this.charge = charge;
+        this.blockUnless = blockUnless;
         this.once = once;
     }
 
@@ -95,6 +98,7 @@ public final class LimitUse {
                 expressions.apply("tier", properties.tier()),
                 priority,
                 expressions.apply("charge", properties.charge()),
+                expressions.apply("blockUnless", properties.blockUnless()),
                 once);
     }
 
@@ -138,6 +142,11 @@ public final class LimitUse {
         return permits == null || charge != null || permits.isSize() ? null : invented(permits);
     }
 
+    /** The exemption from blocks, if callers can choose it; null if it is another. */
+    public @Nullable String inventedExemption() {
+        return invented(blockUnless);
+    }
+
     private static @Nullable String invented(@Nullable CallExpression expression) {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
@@ -155,7 +164,7 @@ public final class LimitUse {
 
     /** Returns whether an expression of the limit may read a word of requests. */
     public boolean reads(String word) {
-        return Stream.of(key, permits, when, tier, priority, charge)
+        return Stream.of(key, permits, when, tier, priority, charge, blockUnless)
                 .anyMatch(expression -> expression != null && expression.reads(word));
     }
 
@@ -167,6 +176,7 @@ public final class LimitUse {
                 && tier == null
                 && priority == null
                 && charge == null
+                && blockUnless == null
                 && once == null;
     }
 
@@ -205,19 +215,23 @@ public final class LimitUse {
                 ? RateLimiter.NO_RANK
                 : limit.classes().rank(limiter, priority.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
-        if (key == null) {
-            return new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, charged, cost);
+        Object id = key == null ? null : key.asKey(key.value(target, args, current));
+        boolean missing = key != null && id == null;
+        if (missing && enforcement.missingKey() == MissingKey.SKIP) {
+            return null;
         }
-        Object id = key.asKey(key.value(target, args, current));
-        if (id != null) {
-            RateLimiter own = limit.limiterOf(id, limiter);
-            return new LimitRequest(limit, enforcement, own, id, weight, false, rank, charged, cost);
-        }
-        return switch (enforcement.missingKey()) {
-            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, rank, charged, cost);
-            case SKIP -> null;
-            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, rank, charged, cost);
-        };
+        return new LimitRequest(
+                limit,
+                enforcement,
+                id == null ? limiter : limit.limiterOf(id, limiter),
+                id,
+                weight,
+                missing && enforcement.missingKey() == MissingKey.DENY,
+                rank,
+                charged,
+                cost,
+                enforcement.maxWaitNanos(),
+                blockUnless != null && id != null && condition(blockUnless, blockUnless.value(target, args, current)));
     }
 
     private static boolean condition(CallExpression expression, @Nullable Object value) {

@@ -18,13 +18,14 @@ public final class InventedKeys {
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
 
     /**
-     * Warns if callers can invent a key of these limits, or choose a tier or a condition.
+     * Warns if callers can invent a key of these limits, or choose a tier, a condition, a priority or an exemption.
      *
      * @param place where the limits are declared
      * @param ofEveryRequest limits that each such call passes too
      */
     public void warnOf(String place, List<LimitUse> limits, List<LimitUse> ofEveryRequest) {
         limits.forEach(limit -> warnOfPriority(place, limit.inventedPriority()));
+        limits.forEach(limit -> warnOfExemption(place, limit.inventedExemption()));
         if (limits.stream().anyMatch(LimitUse::boundsEveryCaller)
                 || ofEveryRequest.stream().anyMatch(LimitUse::boundsEveryCaller)) {
             return;
@@ -62,6 +63,14 @@ public final class InventedKeys {
         if (expression != null && reported.add(place + expression)) {
             LOG.warn(place + ": callers can choose the " + expression + ", and so go before all others."
                     + " Let a bean look the class up, as in @classes.of(principal). [RL-209]");
+        }
+    }
+
+    /** Another limit is no remedy: the key is never blocked for them. */
+    private void warnOfExemption(String place, @Nullable String expression) {
+        if (expression != null && reported.add(place + expression)) {
+            LOG.warn(place + ": callers can choose the " + expression + ", and so are never blocked."
+                    + " Let a bean verify it, as in @devices.isKnown(#name, #cookie). [RL-209]");
         }
     }
 

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The uses of a limit, as far as its blocks depend on them: which calls have a key that can be blocked, and which are charged,
- * so that only their charges are offences. Code that names the limit is not among them: it passes a key with each call. Thread-safe.
+ * so that only their charges are violations. Code that names the limit is not among them: it passes a key with each call. Thread-safe.
  */
 public final class BlockUses {
 
@@ -54,7 +54,17 @@ public final class BlockUses {
      */
     synchronized void require(ResolvedLimit changed, String code) {
         Object block = changed.values().get(LimitProperty.BLOCK);
-        if (block == null || changed.limit().block() == null || !changed.statesBlocks()) {
+        if (block == null || changed.limit().block() == null) {
+            return;
+        }
+        if (charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
+            throw invalid(
+                    changed,
+                    "has no meaning for " + changed.algorithm() + " with a charge, as " + charged
+                            + " has, because the first charged call leaves no permit: " + PropertyText.of(block),
+                    "Use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove block." + code);
+        }
+        if (!changed.statesBlocks()) {
             return;
         }
         if (withoutKey != null) {
@@ -77,18 +87,18 @@ public final class BlockUses {
                 limit.name(), changed.place(LimitProperty.BLOCK), LimitProperty.BLOCK.label() + " " + problem, remedy);
     }
 
-    /** The limit, or that of a tier or caller, with the offences that its uses are known for. */
+    /** The limit, or that of a tier or caller, which knows whether its uses are charged. */
     synchronized Limit suited(Limit changed) {
-        if (changed.block() == null || (charged == null && uncharged == null)) {
+        if (charged == null && uncharged == null) {
             return changed;
         }
         boolean byCharge = charged != null;
-        return changed.blocksByCharge() == byCharge
+        return changed.isCharged() == byCharge
                 ? changed
-                : changed.toBuilder().blocksByCharge(byCharge).build();
+                : changed.toBuilder().charged(byCharge).build();
     }
 
-    /** Lets a limiter of the limit know its offences. */
+    /** Lets a limiter of the limit know its violations. */
     void suit(RateLimiter limiter) {
         Limit suited = suited(limiter.limit());
         if (!suited.equals(limiter.limit())) {

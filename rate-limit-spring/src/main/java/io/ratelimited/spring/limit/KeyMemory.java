@@ -16,6 +16,11 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
     /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
     private static final long BYTES_PER_KEY = 300;
+    /** Bytes that a block takes in addition, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_BLOCKS = 130;
+    /** Bytes of what these keys were charged themselves, which are cells, too. */
+    private static final long BYTES_OF_CHARGES = 80;
+
     /** With fewer, the callers of an ordinary application would share cells. */
     private static final long FEWEST = 10_000;
 
@@ -42,10 +47,17 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
         return heapBytes / 2;
     }
 
-    /** A log keeps a time and a number for each call, which takes one permit at least. */
+    /**
+     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least; blocks are kept with the
+     * budgets of evicted keys.
+     */
     public static long bytesPerKey(Limit limit) {
-        return limit.algorithm() == Algorithm.SLIDING_LOG
-                ? BYTES_PER_KEY + 2 * Long.BYTES * limit.rate().permits()
-                : BYTES_PER_KEY;
+        long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
+        return BYTES_PER_KEY
+                + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
+                + (limit.blocksByCharge() ? BYTES_OF_CHARGES : 0)
+                + (limit.algorithm() == Algorithm.SLIDING_LOG
+                        ? logs * 2 * Long.BYTES * limit.rate().permits()
+                        : 0);
     }
 }

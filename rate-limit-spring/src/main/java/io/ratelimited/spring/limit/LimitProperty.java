@@ -71,6 +71,7 @@ public enum LimitProperty {
             Attribute.BLOCK_MAX,
             Limit.Builder::blockMax,
             limit -> limit.block() == null ? null : limit.blockMax()),
+    BLOCK_UNLESS(String.class, Scope.USE, algorithm -> algorithm.uses(Attribute.BLOCK)),
     ZONE(ZoneId.class, Attribute.ZONE, Limit.Builder::zone, Limit::zone),
     STARTS_ON(String.class, Attribute.STARTS_ON, Limit.Builder::startsOn, Limit::startsOn),
     SLOTS(Integer.class, Attribute.SLOTS, Limit.Builder::slots, Limit::slots),

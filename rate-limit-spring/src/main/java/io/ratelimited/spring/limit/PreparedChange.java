@@ -228,8 +228,8 @@ final class PreparedChange {
     }
 
     private void target(RateLimiter limiter, ResolvedLimit resolved, String whose) {
-        Limit target = limit.blockUses().suited(resolved.limit());
         limit.blockUses().require(resolved, " " + CORRECT);
+        Limit target = limit.blockUses().suited(resolved.limit());
         Backends.requireBlocks(limit.backend(), resolved, target, CORRECT);
         requireKind(limit, limiter.limit().algorithm(), target.algorithm());
         limit.fixedPermits().requireRoom(target, whose, place(limit), CORRECT);

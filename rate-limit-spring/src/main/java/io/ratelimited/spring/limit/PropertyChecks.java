@@ -36,6 +36,13 @@ final class PropertyChecks {
                             + limit.values().get(LimitProperty.CHARGE) + "\"",
                     "Remove it, or use an algorithm that counts over time.");
         }
+        if (limit.values().containsKey(LimitProperty.BLOCK_UNLESS)
+                && !limit.values().containsKey(LimitProperty.BLOCK)) {
+            throw limit.invalid(
+                    LimitProperty.BLOCK_UNLESS,
+                    "has no meaning without block: \"" + limit.values().get(LimitProperty.BLOCK_UNLESS) + "\"",
+                    "Set block, or remove it.");
+        }
         if (limit.values().containsKey(LimitProperty.KEY) && !LimitProperty.KEY.hasMeaningFor(limit.algorithm())) {
             throw limit.invalid(
                     LimitProperty.KEY,

@@ -29,7 +29,8 @@ public final class ResolvedLimit {
 
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
     /** Those that have a meaning with blocks only. */
-    private static final Set<LimitProperty> OF_BLOCKS = Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX);
+    private static final Set<LimitProperty> OF_BLOCKS =
+            Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX, LimitProperty.BLOCK_UNLESS);
 
     private final String name;
     private final String place;
@@ -52,7 +53,8 @@ public final class ResolvedLimit {
             }
         }
         if (values.get(LimitProperty.BLOCK) instanceof Duration block && block.isZero()) {
-            values.keySet().removeAll(OF_BLOCKS);
+            // The expression stays, since a change may set the block later.
+            values.keySet().removeAll(Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX));
         }
     }
 
@@ -277,7 +279,7 @@ public final class ResolvedLimit {
         try {
             Limit.Builder builder = Limit.of(name, algorithm);
             values.forEach((property, value) -> property.set(builder, value));
-            builder.blocksByCharge(values.containsKey(LimitProperty.BLOCK) && values.containsKey(LimitProperty.CHARGE));
+            builder.charged(values.containsKey(LimitProperty.CHARGE));
             return builder.build();
         } catch (InvalidLimitException ex) {
             LimitProperty property = LimitProperty.of(ex.attribute());

@@ -2,7 +2,7 @@ package io.ratelimited.core.memory.block;
 
 import io.ratelimited.core.Limit;
 import java.time.Duration;
-import org.jspecify.annotations.Nullable;
+import java.util.Objects;
 
 /**
  * Blocks of keys as pure steps on one word: the end of the last block, in microseconds since the base of the clock, and its
@@ -22,20 +22,18 @@ import org.jspecify.annotations.Nullable;
  * @param factor from 1 on
  * @param max length of the longest block in microseconds
  */
-record BlockRule(long first, double factor, long max) {
+public record BlockRule(long first, double factor, long max) {
 
-    static final long NONE = 0;
+    public static final long NONE = 0;
 
     private static final int LEVEL_BITS = 10;
     private static final int MOST_LEVEL = 1_000;
     private static final long LEVEL_MASK = (1L << LEVEL_BITS) - 1;
 
-    /** The rule of a limit; null if it has no blocks, or counts nothing because it is closed or unlimited. */
-    static @Nullable BlockRule of(Limit limit) {
-        Duration block = limit.block();
-        return block == null || limit.isClosed() || limit.isUnlimited()
-                ? null
-                : new BlockRule(micros(block), limit.blockFactor(), micros(limit.blockMax()));
+    /** The rule of a limit with {@link Limit#block}. */
+    public static BlockRule of(Limit limit) {
+        Duration block = Objects.requireNonNull(limit.block());
+        return new BlockRule(micros(block), limit.blockFactor(), micros(limit.blockMax()));
     }
 
     private static long micros(Duration duration) {
@@ -43,17 +41,17 @@ record BlockRule(long first, double factor, long max) {
     }
 
     /** Nanoseconds until the key is not blocked any more; 0 when it is not. */
-    static long left(long word, long now) {
+    public static long left(long word, long now) {
         return word == NONE ? 0 : Math.max(0, (word >>> LEVEL_BITS) * 1_000 - now);
     }
 
     /** The number of the last block; 0 for none. */
-    static int level(long word) {
+    public static int level(long word) {
         return (int) (word & LEVEL_MASK);
     }
 
     /** The word after an offence. */
-    long offend(long word, long now) {
+    public long offend(long word, long now) {
         if (left(word, now) > 0) {
             return word;
         }
@@ -81,12 +79,12 @@ record BlockRule(long first, double factor, long max) {
     }
 
     /** Nanoseconds until the word means nothing any more; 0 when it does not. */
-    long untilForgiven(long word, long now) {
+    public long untilForgiven(long word, long now) {
         return word == NONE ? 0 : Math.max(0, ((word >>> LEVEL_BITS) + max) * 1_000 - now);
     }
 
     /** The word that ends as late and has as high a level as both. */
-    static long later(long one, long other) {
+    public static long later(long one, long other) {
         return Math.max(one >>> LEVEL_BITS, other >>> LEVEL_BITS) << LEVEL_BITS | Math.max(level(one), level(other));
     }
 

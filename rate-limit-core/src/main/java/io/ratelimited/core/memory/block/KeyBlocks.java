@@ -45,7 +45,7 @@ public final class KeyBlocks {
         this.ticker = ticker;
         this.base = ticker.nanos();
         this.maximumKeys = maximumKeys;
-        this.rule = BlockRule.of(limit);
+        this.rule = ruleOf(limit);
     }
 
     /** Nanoseconds since the base. */
@@ -53,9 +53,18 @@ public final class KeyBlocks {
         return Math.max(0, ticker.nanos() - base);
     }
 
-    /** Takes over a changed limit: blocks that have begun last as long as they were to. */
-    public void update(Limit limit) {
-        rule = BlockRule.of(limit);
+    /** Null while the limit has no blocks, or counts nothing because it is closed or unlimited. */
+    private static @Nullable BlockRule ruleOf(Limit limit) {
+        return limit.block() == null || limit.isClosed() || limit.isUnlimited() ? null : BlockRule.of(limit);
+    }
+
+    /** Takes over a changed limit: blocks that have begun last as long as they were to; a limit without blocks forgives all. */
+    public synchronized void update(Limit limit) {
+        rule = ruleOf(limit);
+        if (limit.block() == null) {
+            offenders = null;
+            evicted = null;
+        }
     }
 
     /** Nanoseconds for which a key is still blocked; 0 when it is not, when it is null, and while the limit has no blocks. */
