@@ -53,7 +53,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         this.context = context;
         this.names = context.keys().ofLimit(limit.name(), tier);
         this.fallback = fallback;
-        this.states = new Keys(context.ticker(), maximumKeys);
+        this.states = new Keys(context.ticker(), context.connection()::later, maximumKeys);
         this.parameters = new ScriptParameters(limit, context.ticker(), context.nodes());
         this.counting = parameters;
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
