@@ -217,12 +217,22 @@ public final class GuardedConnection implements AutoCloseable {
      * error.
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
-        return sender.send(on, (link, asking) -> link.eval(script, on, args, asking));
+        return sender.send(on, !script.equals(Script.HEARTBEAT), (link, asking) -> link.eval(script, on, args, asking));
+    }
+
+    /** Gives Redis two seconds for each reply until {@link #started}; callers wait no longer than the timeout. */
+    public void starting() {
+        sender.starting();
+    }
+
+    /** Ends the time in which Redis has longer for its replies. */
+    public void started() {
+        sender.started();
     }
 
     /** Removes a key, as {@link #eval} would. */
     public CompletableFuture<Long> delete(String key) {
-        return sender.send(new String[] {key}, (link, asking) -> link.delete(key));
+        return sender.send(new String[] {key}, true, (link, asking) -> link.delete(key));
     }
 
     /**
@@ -340,9 +350,9 @@ public final class GuardedConnection implements AutoCloseable {
         }
     }
 
-    /** Returns whether all primaries decide. */
+    /** Returns whether all primaries decide; a single late reply is no outage. */
     public boolean isUp() {
-        return !isDown() && primaries.away() == 0;
+        return !isDown() && primaries.out() == 0;
     }
 
     /** Returns whether no primary decides. */
@@ -350,7 +360,7 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.isClosed()
                 || !connected.isDone()
                 || !time.isKnown()
-                || primaries.away() == primaries.all().size();
+                || primaries.out() == primaries.all().size();
     }
 
     /** The last failure in one line; null if there was none. */

@@ -40,7 +40,7 @@ class GuardedConnectionTest {
     }
 
     private CompletableFuture<List<Object>> ask(String key) {
-        return connection.eval(Script.HEARTBEAT, new String[] {key}, new ScriptArguments());
+        return connection.eval(Script.DECIDE, new String[] {key}, new ScriptArguments());
     }
 
     private void silence(String key) {

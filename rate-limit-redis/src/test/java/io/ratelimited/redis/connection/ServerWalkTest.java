@@ -41,6 +41,7 @@ class ServerWalkTest {
         BROKEN,
         BROKEN_FIVE_TIMES,
         SILENT,
+        HEARTBEAT_LATE,
         ERRORS,
         NO_PRIMARY,
         ANSWERED,
@@ -153,12 +154,13 @@ class ServerWalkTest {
                 case OTHER_PROBE_ANSWERED, OTHER_PROBE_ANSWERED_LATE, OTHER_PROBE_FAILED -> probed(false, true) != null;
                 case CLOSED_PROBE_ANSWERED, CLOSED_PROBE_FAILED -> probed(false, false) != null;
                 case RETIRED -> !retired;
-                case SILENT, ERRORS, NO_PRIMARY, TIMEOUT_PASSES, ATTEMPTS_END -> true;
+                case SILENT, HEARTBEAT_LATE, ERRORS, NO_PRIMARY, TIMEOUT_PASSES, ATTEMPTS_END -> true;
             };
         }
 
         private void happens(Event event, List<Event> walk) {
             boolean wasAway = server.isAway();
+            boolean wasOut = server.isOut();
             Link before = link();
             int awayBefore = away;
             int backBefore = back;
@@ -169,7 +171,7 @@ class ServerWalkTest {
             Supplier<String> at = () -> walk + " " + state();
 
             assertThat(wrong).as(at).isEmpty();
-            boolean opened = !wasAway && server.isAway();
+            boolean opened = !wasOut && server.isOut();
             assertThat(away - awayBefore).as(() -> "V3 " + at.get()).isEqualTo(opened && !retired ? 1 : 0);
             boolean closed = wasAway && !server.isAway();
             assertThat(back - backBefore).as(() -> "V4 " + at.get()).isEqualTo(closed ? 1 : 0);
@@ -249,7 +251,13 @@ class ServerWalkTest {
                     long sentAt = clock.nanos();
                     clock.advance(ScriptedServers.TIMEOUT);
                     needsAnother = true;
-                    server.failed("key", sentAt, new TimeoutException());
+                    server.failed("key", sentAt, new TimeoutException(), true);
+                }
+                case HEARTBEAT_LATE -> {
+                    long sentAt = clock.nanos();
+                    clock.advance(ScriptedServers.TIMEOUT);
+                    needsAnother = true;
+                    server.failed("key", sentAt, new TimeoutException(), false);
                 }
                 case ERRORS -> fail("ERR");
                 case NO_PRIMARY -> fail("READONLY You can't write against a read only replica.");
@@ -306,7 +314,7 @@ class ServerWalkTest {
         private void fail(String error) {
             needsAnother = error.startsWith("READONLY");
             for (int i = 0; i < 5; i++) {
-                server.failed("key", clock.nanos(), new IllegalStateException(error));
+                server.failed("key", clock.nanos(), new IllegalStateException(error), true);
             }
         }
 
@@ -333,7 +341,7 @@ class ServerWalkTest {
                     .sorted()
                     .toList();
             return (ready.isDone() ? ready.isCompletedExceptionally() ? "missing" : "there" : "being made")
-                    + (server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
+                    + (server.isOut() ? ", out" : server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
                     + servers.attempts.size() + ", " + links + ", "
                     + (clock.nanos() - usedSince >= 1_000_000_000L) + ", " + needsAnother;
         }
