@@ -23,6 +23,8 @@ public final class Limit {
     static final long LONGEST = 1L << 60;
 
     private static final Duration DEFAULT_BLOCK_MAX = Duration.ofHours(24);
+    /** Shorter, because a few wrong passwords a day must not keep the owner of an account out for good. */
+    private static final Duration DEFAULT_BLOCK_MAX_OF_CHARGES = Duration.ofMinutes(15);
     /** The upper bound of an ADAPTIVE limit that states none: more calls than one process usually serves at once. */
     static final int MOST_FOUND = 1000;
 
@@ -31,14 +33,14 @@ public final class Limit {
     /** The parameters as they were set, each of the type that its setter takes. */
     private final Map<Attribute, Object> set;
 
-    private final boolean blocksByCharge;
+    private final boolean charged;
     private final int maxWaiting;
 
     private Limit(Builder builder) {
         this.name = builder.name;
         this.algorithm = builder.algorithm;
         this.set = new EnumMap<>(builder.set);
-        this.blocksByCharge = builder.blocksByCharge;
+        this.charged = builder.charged;
         this.maxWaiting = builder.maxWaiting;
     }
 
@@ -56,7 +58,7 @@ public final class Limit {
     public Builder toBuilder() {
         Builder builder = new Builder(name, algorithm);
         builder.set.putAll(set);
-        return builder.blocksByCharge(blocksByCharge).maxWaiting(maxWaiting);
+        return builder.charged(charged).maxWaiting(maxWaiting);
     }
 
     @SuppressWarnings("unchecked") // only the setters put values, and each takes one type
@@ -213,21 +215,30 @@ public final class Limit {
 
     /**
      * The longest block, at most 365 days; and the quiet time after the end of a block that forgives it, so that the next one
-     * is as short as the first. Default: 24 hours, or {@link #block} if that is longer.
+     * is as short as the first. Default: 24 hours, or 15 minutes where calls are {@link #isCharged charged}; {@link #block} if
+     * that is longer.
      */
     public Duration blockMax() {
         Duration first = block();
-        return get(
-                Attribute.BLOCK_MAX,
-                first != null && first.compareTo(DEFAULT_BLOCK_MAX) > 0 ? first : DEFAULT_BLOCK_MAX);
+        Duration longest = charged ? DEFAULT_BLOCK_MAX_OF_CHARGES : DEFAULT_BLOCK_MAX;
+        return get(Attribute.BLOCK_MAX, first != null && first.compareTo(longest) > 0 ? first : longest);
     }
 
     /**
-     * Returns whether only what calls are charged for when they end is an offence, and no refused call is: a {@link
-     * Reservation#settle} for 1 or more that leaves its key without a permit for another call. Default: false.
+     * Returns whether only what calls are {@link #isCharged charged} when they end is a violation, and no rejected call is: a
+     * {@link Reservation#settle} for 1 or more, after which what was charged leaves its key without a permit for another call.
+     * Permits that other calls in flight merely hold do not count.
      */
     public boolean blocksByCharge() {
-        return blocksByCharge;
+        return charged && block() != null;
+    }
+
+    /**
+     * Returns whether calls are charged their actual cost when they end. A call of 0 permits is then asked as one of 1, and charged
+     * nothing, so that no key owes ever more; so it is under a limit with {@link #block}. Default: false.
+     */
+    public boolean isCharged() {
+        return charged;
     }
 
     /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
@@ -334,7 +345,7 @@ public final class Limit {
                 && Objects.equals(block(), that.block())
                 && blockFactor() == that.blockFactor()
                 && blockMax().equals(that.blockMax())
-                && blocksByCharge() == that.blocksByCharge()
+                && charged == that.charged
                 && minConcurrent() == that.minConcurrent()
                 && Objects.equals(lateAfter(), that.lateAfter())
                 && priorities().equals(that.priorities())
@@ -406,7 +417,7 @@ public final class Limit {
         private final String name;
         private final Algorithm algorithm;
         private final Map<Attribute, Object> set = new EnumMap<>(Attribute.class);
-        private boolean blocksByCharge;
+        private boolean charged;
         private int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {
@@ -485,8 +496,8 @@ public final class Limit {
             return set(Attribute.BLOCK_MAX, blockMax);
         }
 
-        public Builder blocksByCharge(boolean blocksByCharge) {
-            this.blocksByCharge = blocksByCharge;
+        public Builder charged(boolean charged) {
+            this.charged = charged;
             return this;
         }
 
@@ -511,7 +522,6 @@ public final class Limit {
         /** Takes every parameter of blocks away. */
         public Builder withoutBlocks() {
             set.keySet().removeAll(Set.of(Attribute.BLOCK, Attribute.BLOCK_FACTOR, Attribute.BLOCK_MAX));
-            this.blocksByCharge = false;
             return this;
         }
 

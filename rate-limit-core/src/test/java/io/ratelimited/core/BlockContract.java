@@ -61,7 +61,7 @@ public abstract class BlockContract {
                 .rate("3/s")
                 .block(BLOCK)
                 .blockMax(MAX)
-                .blocksByCharge(true)
+                .charged(true)
                 .build();
     }
 
@@ -216,14 +216,51 @@ public abstract class BlockContract {
     }
 
     @Test
-    void aCallOfNothingGoesDuringABlock() {
+    void aCallOfNothingIsRejectedDuringABlockAndTakesNothingOtherwise() {
         RateLimiter limiter = limiter(limit());
         offend(limiter, "a");
-        Reservation nothing = limiter.reserve("a", 0, 0);
-        assertThat(nothing.isRefused()).isFalse();
-        assertThat(nothing.decision().admitted()).isTrue();
-        assertThat(limiter.peek("a", 0, 0).admitted()).isTrue();
-        assertThat(limiter.tryAcquire("a", 0)).isTrue();
+        assertBlocked(limiter.reserve("a", 0, 0).decision(), BLOCK);
+        assertBlocked(limiter.peek("a", 0, 0), BLOCK);
+        assertThat(limiter.tryAcquire("a", 0)).isFalse();
+        Claim nothing = Claim.of(limiter, "a", 0, 0);
+        assertBlocked(
+                all(nothing, Claim.of(limiter(named("other", 5).build()), "a", 1, 0))
+                        .decision(),
+                BLOCK);
+        ticker.advance(BLOCK);
+        for (int i = 0; i < 20; i++) {
+            assertThat(limiter.reserve("a", 0, 0).isRefused()).isFalse();
+            assertThat(limiter.peek("a", 0, 0).admitted()).isTrue();
+            assertThat(limiter.tryAcquire("a", 0)).isTrue();
+        }
+        assertThat(limiter.peek("a", 1, 0).remaining()).isEqualTo(5);
+    }
+
+    @Test
+    void aCallOfNothingIsRejectedWhileItsKeyOwesWhatCallsWereCharged() {
+        RateLimiter limiter = limiter(Limit.of("tokens", Algorithm.TOKEN_BUCKET)
+                .rate("10/s")
+                .charged(true)
+                .build());
+        RateLimiter other = limiter(named("other", 5).build());
+        assertThat(limiter.reserve("a", 0, 0).isRefused()).isFalse();
+        limiter.reserve("a", 1, 0).settle(15);
+        for (int i = 0; i < 3; i++) {
+            Decision decision = limiter.reserve("a", 0, 0).decision();
+            assertThat(decision.admitted()).isFalse();
+            assertThat(decision.blocked()).isFalse();
+            assertThat(decision.retryAfter()).isEqualTo(Duration.ofMillis(600));
+            assertThat(limiter.peek("a", 0, 0).admitted()).isFalse();
+            assertThat(limiter.tryAcquire("a", 0)).isFalse();
+            assertThat(all(Claim.of(limiter, "a", 0, 0), Claim.of(other, "a", 1, 0))
+                            .isRefused())
+                    .isTrue();
+        }
+        assertThat(other.peek("a", 1, 0).remaining()).isEqualTo(5);
+        assertThat(limiter.reserve("b", 0, 0).isRefused()).isFalse();
+        ticker.advance(Duration.ofMillis(600));
+        assertThat(limiter.reserve("a", 0, 0).isRefused()).isFalse();
+        assertThat(limiter.tryAcquire("a", 1)).isTrue();
     }
 
     @Test
@@ -379,13 +416,224 @@ public abstract class BlockContract {
         Reservation first = limiter.reserve("a", 1, 0);
         Reservation second = limiter.reserve("a", 1, 0);
         Reservation third = limiter.reserve("a", 1, 0);
-        first.settle(1);
+        first.settle(3);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
         ticker.advance(Duration.ofSeconds(4));
         second.settle(5);
         assertBlocked(limiter.peek("a", 1, 0), Duration.ofSeconds(6));
         ticker.advance(Duration.ofSeconds(6));
         third.settle(0);
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    /** A claim on one permit of "a", which cannot wait now. */
+    private static Claim patient(RateLimiter limiter, Duration patience) {
+        return Claim.of(limiter, "a", 1, 0, RateLimiter.NO_RANK, patience.toNanos(), false);
+    }
+
+    private static Claim exempt(RateLimiter limiter) {
+        return Claim.of(limiter, "a", 1, 0, RateLimiter.NO_RANK, 0, true);
+    }
+
+    @Test
+    void aRejectionForWantOfAThreadIsNoViolationWhileThePolicyWouldLetTheCallWait() {
+        RateLimiter limiter = limiter(named("patient", 5).build());
+        RateLimiter other = limiter(named("other", 50).build());
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        for (int i = 0; i < 3; i++) {
+            Claim claim = patient(limiter, Duration.ofMillis(100));
+            assertThat(claim.reserve().isRefused()).isTrue();
+            assertThat(all(claim, Claim.of(other, "a", 1, 0)).decision().blocked())
+                    .isFalse();
+            assertThat(limiter.reserveAsync(claim, RateLimiter.Callbacks.MAY_BLOCK)
+                            .toCompletableFuture()
+                            .join()
+                            .decision()
+                            .blocked())
+                    .isFalse();
+        }
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        assertBlocked(patient(limiter, Duration.ofMillis(99)).reserve().decision(), BLOCK);
+    }
+
+    @Test
+    void amongSeveralLimitsARejectionThatThePolicyWouldNotLetWaitIsAViolation() {
+        RateLimiter limiter = limiter(named("patient", 5).build());
+        RateLimiter other = limiter(named("other", 50).build());
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        assertBlocked(
+                all(patient(limiter, Duration.ofMillis(99)), Claim.of(other, "a", 1, 0))
+                        .decision(),
+                BLOCK);
+        assertThat(other.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    @Test
+    void aRejectionForWantOfASeatIsAViolationIfThePolicyWouldNotLetTheCallWaitEither() {
+        RateLimiter limiter = limiter(named("seats", 5).maxWaiting(0).build());
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        Duration enough = Duration.ofMillis(100);
+        assertThat(limiter.reserve("a", 1, enough.toNanos()).decision().blocked())
+                .isFalse();
+        assertBlocked(limiter.reserve("a", 1, enough.toNanos() - 1_000).decision(), BLOCK);
+    }
+
+    @Test
+    void aCallThatIsExemptIsNotRejectedByABlockAndBeginsNone() {
+        RateLimiter limiter = limiter(limit());
+        RateLimiter other = limiter(named("other", 50).build());
+        offend(limiter, "a");
+        assertThat(exempt(limiter).reserve().decision().blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        for (int i = 0; i < 4; i++) {
+            assertThat(exempt(limiter).reserve().isRefused()).isFalse();
+        }
+        assertThat(limiter.peek(exempt(limiter)).admitted()).isTrue();
+        assertThat(all(exempt(limiter), Claim.of(other, "a", 1, 0)).isRefused()).isFalse();
+        Decision rejected = exempt(limiter).reserve().decision();
+        assertThat(rejected.admitted()).isFalse();
+        assertThat(rejected.blocked()).isFalse();
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK.minusSeconds(1));
+        ticker.advance(BLOCK.minusSeconds(1));
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        assertThat(exempt(limiter).reserve().isRefused()).isTrue();
+        assertThat(all(exempt(limiter), Claim.of(other, "a", 1, 0)).isRefused()).isTrue();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        assertBlocked(offend(limiter, "a"), BLOCK.multipliedBy(2));
+    }
+
+    @Test
+    void whereCallsAreChargedAnExemptCallIsChargedAndBeginsNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        for (int i = 0; i < 3; i++) {
+            Reservation call = exempt(limiter).reserve();
+            assertThat(call.isRefused()).isFalse();
+            call.settle(1);
+        }
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+    }
+
+    @Test
+    void aBlockedCallIsToldTheTimeOfItsOwnPermits() {
+        RateLimiter limiter = limiter(Limit.of("weights", Algorithm.TOKEN_BUCKET)
+                .rate("1/m")
+                .burst(15)
+                .block(BLOCK)
+                .build());
+        assertThat(limiter.tryAcquire("a", 15)).isTrue();
+        assertThat(limiter.reserve("a", 15, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(15));
+        assertThat(limiter.reserve("a", 1, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        assertThat(limiter.reserve("a", 1, 0).decision().blocked()).isTrue();
+        assertThat(limiter.peek("a", 15, 0).retryAfter()).isEqualTo(Duration.ofMinutes(15));
+    }
+
+    @Test
+    void aLimitWithoutBlocksEndsAndForgivesAllForGood() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        limiter.update(RateLimiterContract.limit(Algorithm.TOKEN_BUCKET));
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        limiter.update(limit());
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        assertThat(limiter.blockedKeys()).isEmpty();
+        ticker.advance(Duration.ofSeconds(1));
+        assertBlocked(offend(limiter, "a"), BLOCK);
+    }
+
+    @Test
+    void aResetWhileALimitHasNoBlocksForgives() {
+        RateLimiter limiter = limiter(limit());
+        offend(limiter, "a");
+        limiter.update(RateLimiterContract.limit(Algorithm.TOKEN_BUCKET));
+        limiter.reset("a");
+        limiter.update(limit());
+        assertThat(limiter.tryAcquire("a", 5)).isTrue();
+        assertBlocked(offend(limiter, "a"), BLOCK);
+    }
+
+    @Test
+    void whereCallsAreChargedPermitsThatCallsInFlightHoldBeginNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        Reservation wrong = limiter.reserve("a", 1, 0);
+        Reservation right = limiter.reserve("a", 1, 0);
+        Reservation late = limiter.reserve("a", 1, 0);
+        assertThat(limiter.reserve("a", 1, 0).isRefused()).isTrue();
+        wrong.settle(1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        right.settle(0);
+        late.settle(0);
+        assertThat(limiter.peek("a", 1, 0).remaining()).isEqualTo(2);
+        attempt(limiter, 1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        attempt(limiter, 1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
+    void whereCallsAreChargedTheLastOfThoseInFlightThatUseUpAllBeginsABlock() {
+        RateLimiter limiter = limiter(byCharge());
+        List<Reservation> guesses =
+                List.of(limiter.reserve("a", 1, 0), limiter.reserve("a", 1, 0), limiter.reserve("a", 1, 0));
+        guesses.get(0).settle(1);
+        guesses.get(2).settle(1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        guesses.get(1).settle(1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
+    void whereCallsAreChargedOneThatEndsWithoutASettlementIsChargedAndBeginsNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        for (int i = 0; i < 3; i++) {
+            limiter.reserve("a", 1, 0).release();
+        }
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofMillis(334));
+        attempt(limiter, 1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
+    void whereCallsAreChargedASettlementThatSaysNothingBeginsNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        for (int i = 0; i < 3; i++) {
+            limiter.reserve("a", 1, 0).settle(1, false);
+        }
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofMillis(334));
+        attempt(limiter, 1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @Test
+    void whereCallsAreChargedAReservationThatNeverEndsDisablesNoBlocks() {
+        RateLimiter limiter = limiter(byCharge());
+        Reservation leaked = limiter.reserve("a", 1, 0);
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+        assertThat(leaked.isRefused()).isFalse();
+    }
+
+    @Test
+    void whereCallsAreChargedASettlementAfterWhichTheNextCallCouldWaitBeginsNoBlock() {
+        RateLimiter limiter = limiter(byCharge());
+        for (int i = 0; i < 3; i++) {
+            patient(limiter, Duration.ofMillis(334)).reserve().settle(1);
+        }
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        patient(limiter, Duration.ofMillis(334)).reserve().settle(4);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
     }
 
     private static Reservation all(Claim... claims) {
@@ -487,7 +735,7 @@ public abstract class BlockContract {
                     .block(Duration.ofMillis(1 + random.nextInt(3_000)))
                     .blockFactor(1 + random.nextInt(40) / 10.0)
                     .blockMax(Duration.ofMillis(3_000 + random.nextInt(20_000)))
-                    .blocksByCharge(charges)
+                    .charged(charges)
                     .build();
             timeline("seed " + seed, random, limit, limiter(limit));
         }

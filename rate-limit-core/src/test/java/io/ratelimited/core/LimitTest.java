@@ -315,6 +315,13 @@ class LimitTest {
         assertThat(limit.blocksByCharge()).isFalse();
         assertThat(limit).hasToString("valid: token-bucket, rate 10/s, burst 10, block 1m to 1d");
         assertThat(blocked(Duration.ofDays(7)).build().blockMax()).isEqualTo(Duration.ofDays(7));
+        Limit charged = blocked(Duration.ofMinutes(1)).charged(true).build();
+        assertThat(charged.blockMax()).isEqualTo(Duration.ofMinutes(15));
+        assertThat(charged.blocksByCharge()).isTrue();
+        assertThat(blocked(Duration.ofHours(1)).charged(true).build().blockMax())
+                .isEqualTo(Duration.ofHours(1));
+        assertThat(valid(Algorithm.TOKEN_BUCKET).charged(true).build().blocksByCharge())
+                .isFalse();
         assertThat(valid(Algorithm.TOKEN_BUCKET).build().block()).isNull();
         assertThat(blocked(Duration.ofDays(365)).blockFactor(1000).build().toBuilder()
                         .withoutBlocks()

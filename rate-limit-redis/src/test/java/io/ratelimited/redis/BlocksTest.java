@@ -50,7 +50,7 @@ class BlocksTest {
     }
 
     private static Limit byCharge() {
-        return builder().blocksByCharge(true).build();
+        return builder().charged(true).build();
     }
 
     private RateLimiter node(Limit limit) {

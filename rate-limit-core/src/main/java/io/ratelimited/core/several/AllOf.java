@@ -101,8 +101,7 @@ public final class AllOf {
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
-        return claim.limiter()
-                .reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks, claim.rank());
+        return claim.limiter().reserveAsync(claim, callbacks);
     }
 
     /**
@@ -119,10 +118,7 @@ public final class AllOf {
         for (int i = 0; i < claims.length; i++) {
             Decision refusal = refusals[i];
             Claim claim = claims[i];
-            refusals[i] = refusal == null
-                    ? null
-                    : claim.limiter()
-                            .refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal, claim.rank());
+            refusals[i] = refusal == null ? null : claim.limiter().refused(claim, refusal);
         }
         return refused(refusals);
     }
@@ -174,6 +170,20 @@ public final class AllOf {
             }
         }
         return permits;
+    }
+
+    /** The claim on another number of permits. */
+    static Claim withPermits(Claim claim, long permits) {
+        return permits == claim.permits()
+                ? claim
+                : Claim.of(
+                        claim.limiter(),
+                        claim.key(),
+                        permits,
+                        claim.maxWaitNanos(),
+                        claim.rank(),
+                        claim.patienceNanos(),
+                        claim.isExemptFromBlocks());
     }
 
     /**

@@ -179,16 +179,15 @@ final class MixedClaims {
 
     private CompletionStage<Decision> peek(Claim claim, long permits, long knownNanos) {
         RateLimiter limiter = claim.limiter();
+        Claim together = AllOf.withPermits(claim, permits);
         if (knownNanos > 0 && limiter instanceof JointRateLimiter joint) {
             return callbacks == null
-                    ? CompletableFuture.completedFuture(
-                            joint.look(claim.key(), permits, claim.maxWaitNanos(), knownNanos))
-                    : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
+                    ? CompletableFuture.completedFuture(joint.look(together, knownNanos))
+                    : joint.lookAsync(together, knownNanos);
         }
         return callbacks == null || AllOf.isInMemory(claim)
-                ? CompletableFuture.completedFuture(
-                        limiter.peek(claim.key(), permits, claim.maxWaitNanos(), claim.rank()))
-                : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());
+                ? CompletableFuture.completedFuture(limiter.peek(together))
+                : limiter.peekAsync(together);
     }
 
     private CompletionStage<Reservation> reserve(Claim claim) {

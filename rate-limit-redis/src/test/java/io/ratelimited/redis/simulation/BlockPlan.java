@@ -98,7 +98,7 @@ final class BlockPlan {
                 .block(Duration.ofMillis(first))
                 .blockFactor(1 + random.nextInt(5) / 2.0)
                 .blockMax(Duration.ofMillis(first + random.nextInt(2_000)))
-                .blocksByCharge(charges)
+                .charged(charges)
                 .build();
     }
 }

@@ -85,7 +85,7 @@ public final class BlockUses {
         boolean byCharge = charged != null;
         return changed.blocksByCharge() == byCharge
                 ? changed
-                : changed.toBuilder().blocksByCharge(byCharge).build();
+                : changed.toBuilder().charged(byCharge).build();
     }
 
     /** Lets a limiter of the limit know its offences. */

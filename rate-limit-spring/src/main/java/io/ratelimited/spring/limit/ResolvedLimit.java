@@ -275,7 +275,7 @@ public final class ResolvedLimit {
         try {
             Limit.Builder builder = Limit.of(name, algorithm);
             values.forEach((property, value) -> property.set(builder, value));
-            builder.blocksByCharge(values.containsKey(LimitProperty.BLOCK) && values.containsKey(LimitProperty.CHARGE));
+            builder.charged(values.containsKey(LimitProperty.CHARGE));
             return builder.build();
         } catch (InvalidLimitException ex) {
             LimitProperty property = LimitProperty.of(ex.attribute());
