@@ -37,7 +37,7 @@ public final class RedisBackend implements AutoCloseable {
     /** An application starts without Redis, but gives it a moment. */
     private static final long FIRST_CONNECT_MILLIS = 2_000;
     /** More of it while no attempt has failed: to connect for the first time takes a slow processor seconds. */
-    private static final long SLOW_CONNECT_MILLIS = 3_000;
+    private static final long SLOW_CONNECT_MILLIS = 8_000;
 
     /** Nodes learn of changes by the heartbeat. */
     private static final long HEARTBEAT_MILLIS = 1_000;
@@ -134,11 +134,10 @@ public final class RedisBackend implements AutoCloseable {
     private void decideOnce() throws InterruptedException {
         Limit limit =
                 Limit.of("~start", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
+        RateLimiter limiter = limiter(limit, RedisLimitOptions.DEFAULTS);
         try {
-            limiter(limit, RedisLimitOptions.DEFAULTS)
-                    .peekAsync("~start", 1, 0)
-                    .toCompletableFuture()
-                    .get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            limiter.peekAsync("~start", 1, 0).toCompletableFuture().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            limiter.reserve("~start", 1, 0);
         } catch (ExecutionException | TimeoutException ex) {
             // The first caller is told.
         }
@@ -146,7 +145,7 @@ public final class RedisBackend implements AutoCloseable {
 
     /**
      * A backend on a server, behind Sentinel or on a cluster. Waits until it is connected: at most two
-     * seconds, or five while no attempt to connect has failed.
+     * seconds, or ten while no attempt to connect has failed, as one to a silent server does after four.
      */
     public static RedisBackend of(RedisClientSettings client, RedisBackendOptions options) {
         return of(
@@ -245,7 +244,8 @@ public final class RedisBackend implements AutoCloseable {
     }
 
     private CompletableFuture<?> heartbeat() {
-        if (closed) {
+        // Before there is a connection nobody can answer, and the first heartbeat comes with it.
+        if (closed || !connection.isConnected()) {
             return CompletableFuture.completedFuture(null);
         }
         boolean allReported = othersHaveReported;

@@ -133,6 +133,11 @@ public final class GuardedConnection implements AutoCloseable {
         return connected.thenCompose(done -> time.isKnown() ? connected : time.firstKnown());
     }
 
+    /** Returns whether there has been a connection. */
+    public boolean isConnected() {
+        return connected.isDone();
+    }
+
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
     public <T> T await(CompletableFuture<T> future) throws ExecutionException {
         if (!future.isDone() && sender.catchWaitForItself()) {

@@ -36,7 +36,8 @@ final class Server {
      *    answer at a time, and the owner sends the commands that come first before it readmits callers.
      * V5 A connection has one probe at a time. One that is closed has none: an answer to its probe means nothing.
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
-     *    perhaps to a server that is not the primary any more. No attempt waits for another.
+     *    perhaps to a server that is not the primary any more. No attempt waits for another, but the first few, which are four
+     *    seconds apart.
      * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still
      *    be answered; or by the reply to its probe, which comes behind theirs.
      * V8 A retired server takes no connection into use, and is not readmitted.
@@ -47,6 +48,12 @@ final class Server {
 
     /** A connection that breaks after so long under no call is no fault of the server: it may close those that nobody uses. */
     private static final long LASTING_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    /** The same for the first: a server that is silent ends it earlier, but a slow processor loads classes for seconds. */
+    private static final long FIRST_CONNECT_MILLIS = 10_000;
+
+    /** The first attempts to connect begin so long after each other. */
+    private static final long FIRST_NANOS = TimeUnit.SECONDS.toNanos(4);
 
     /** Decides about the consequences of a server's changes. */
     interface Owner {
@@ -91,6 +98,11 @@ final class Server {
     private volatile @Nullable String key;
     /** Connections whose probe has not been answered. */
     private final Set<RedisLink> probed = ConcurrentHashMap.newKeySet();
+
+    /** Whether there has been a connection. */
+    private volatile boolean everUsed;
+    /** Time of the last attempt to connect: {@link Threads#nanos}. */
+    private volatile long attemptedAt;
 
     private final Object recovery = new Object();
     private volatile boolean retired;
@@ -158,7 +170,11 @@ final class Server {
         if (retired) {
             return;
         }
-        threads.call(() -> connector.connect(address), CONNECT_MILLIS, RedisLink::close)
+        attemptedAt = threads.nanos();
+        threads.call(
+                        () -> connector.connect(address),
+                        everUsed ? CONNECT_MILLIS : FIRST_CONNECT_MILLIS,
+                        RedisLink::close)
                 .whenComplete((made, failure) -> {
                     if (failure != null) {
                         notConnected(Replies.cause(failure));
@@ -198,6 +214,7 @@ final class Server {
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
             usedSince = threads.nanos();
+            everUsed = true;
         }
         awaited.complete(made);
         made.onBreak(() -> lost(made));
@@ -318,8 +335,9 @@ final class Server {
         if (away && current != null) {
             probe(current);
         }
-        // An attempt that hangs holds up no other one.
-        if (current == null || silent || (away && needsAnother(lastFailure))) {
+        // An attempt that hangs holds up no other one. The first loads many classes, for which it needs the processor.
+        boolean first = !everUsed && !away && threads.nanos() - attemptedAt < FIRST_NANOS;
+        if ((current == null && !first) || silent || (away && needsAnother(lastFailure))) {
             connect();
         }
     }

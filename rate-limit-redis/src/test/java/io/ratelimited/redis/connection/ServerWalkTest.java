@@ -103,6 +103,7 @@ class ServerWalkTest {
         /** What was reported and must not have been. */
         private final List<String> wrong = new ArrayList<>();
 
+        private boolean everUsed;
         private boolean retired;
         private boolean breaksWhenBack;
         private long usedSince;
@@ -193,7 +194,7 @@ class ServerWalkTest {
                 assertThat(now).as(() -> "V5 " + at.get()).isSameAs(before);
                 assertThat(server.isAway()).as(() -> "V5 " + at.get()).isEqualTo(wasAway);
             }
-            if (event == Event.LOOK && !retired && (wasAway || before == null)) {
+            if (event == Event.LOOK && !retired && (wasAway || (before == null && everUsed))) {
                 assertThat(
                                 (before == null || wasSilent)
                                         ? servers.attempts.size() > attemptsBefore
@@ -207,6 +208,7 @@ class ServerWalkTest {
             if (now != null && now != before) {
                 usedSince = clock.nanos();
             }
+            everUsed |= now != null;
             waiters.add(server.ready());
             assertThat(waiters)
                     .as(() -> "V2 " + at.get())
@@ -292,7 +294,7 @@ class ServerWalkTest {
                     probed(false, false).probes.remove().completeExceptionally(new IOException("closed"));
                 case TIMEOUT_PASSES -> clock.advance(ScriptedServers.TIMEOUT);
                 case ATTEMPTS_END -> {
-                    clock.advance(Duration.ofSeconds(4));
+                    clock.advance(Duration.ofSeconds(10));
                     servers.attempts.clear();
                 }
                 case RETIRED -> {
@@ -341,7 +343,7 @@ class ServerWalkTest {
                     .sorted()
                     .toList();
             return (ready.isDone() ? ready.isCompletedExceptionally() ? "missing" : "there" : "being made")
-                    + (server.isOut() ? ", out" : server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
+                    + (everUsed ? ", used" : "") + (server.isOut() ? ", out" : server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
                     + servers.attempts.size() + ", " + links + ", "
                     + (clock.nanos() - usedSince >= 1_000_000_000L) + ", " + needsAnother;
         }
