@@ -42,6 +42,8 @@ public final class RedisBackend implements AutoCloseable {
     /** Nodes learn of changes by the heartbeat. */
     private static final long HEARTBEAT_MILLIS = 1_000;
 
+    private static final long EVICTIONS_MILLIS = 60_000;
+
     /** Nodes that begin together have all reported after this time. */
     private static final long COUNT_MILLIS = 3_000;
 
@@ -88,6 +90,7 @@ public final class RedisBackend implements AutoCloseable {
                 testTime);
         if (waits) {
             connection.starting();
+            connection.every(EVICTIONS_MILLIS, connection::lookForEvictions);
         }
         connection.health().describeShare(nodes::describeShare);
         this.context =
@@ -138,6 +141,7 @@ public final class RedisBackend implements AutoCloseable {
         try {
             limiter.peekAsync("~start", 1, 0).toCompletableFuture().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
             limiter.reserve("~start", 1, 0);
+            connection.lookForEvictions().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
         } catch (ExecutionException | TimeoutException ex) {
             // The first caller is told.
         }

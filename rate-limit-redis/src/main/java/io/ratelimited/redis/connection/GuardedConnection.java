@@ -84,6 +84,7 @@ public final class GuardedConnection implements AutoCloseable {
     private final Primaries primaries;
     private final CommandSender sender;
     private final Deliveries deliveries;
+    private final Evictions evictions;
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
     private final CompletableFuture<Void> connected = new CompletableFuture<>();
 
@@ -111,6 +112,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.primaries = new Primaries(connector, threads, health, timeoutNanos, new Recovery());
         this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time, testTime);
         this.deliveries = new Deliveries(sender, threads);
+        this.evictions = new Evictions(primaries, sender, threads, health);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -223,6 +225,11 @@ public final class GuardedConnection implements AutoCloseable {
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
         return sender.send(on, !script.equals(Script.HEARTBEAT), (link, asking) -> link.eval(script, on, args, asking));
+    }
+
+    /** Looks whether servers remove keys when their memory is full. Completes when all have replied or failed. */
+    public CompletableFuture<Void> lookForEvictions() {
+        return evictions.look();
     }
 
     /** Gives Redis two seconds for each reply until {@link #started}; callers wait no longer than the timeout. */
@@ -358,6 +365,11 @@ public final class GuardedConnection implements AutoCloseable {
     /** Returns whether all primaries decide; a single late reply is no outage. */
     public boolean isUp() {
         return !isDown() && primaries.out() == 0;
+    }
+
+    /** Returns whether calls of some key are not sent now, be it for a single late reply. */
+    public boolean isHeldUp() {
+        return isDown() || primaries.away() > 0;
     }
 
     /** Returns whether no primary decides. */

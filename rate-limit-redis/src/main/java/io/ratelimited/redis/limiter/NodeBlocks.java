@@ -37,6 +37,9 @@ final class NodeBlocks {
     /** As many as a connection keeps commands. */
     private static final int MOST_OWED = 20_000;
 
+    /** No caller has this key: it was forgiven when all blocks of the limit ended for good. */
+    private static final String ALL = "\0all";
+
     /** As in the script. */
     private static final long LEARNED_NANOS = 1_000_000_000;
 
@@ -51,6 +54,8 @@ final class NodeBlocks {
     private volatile ScriptParameters parameters;
     /** Blocks that began until then have ended for good, since the limit had none: microseconds since 1970, of Redis. */
     private final AtomicLong liftedMicros = new AtomicLong();
+    /** Done when Redis has told this node which blocks have ended for good, or has not answered. */
+    private volatile CompletableFuture<?> askedWhatWasLifted = CompletableFuture.completedFuture(null);
     /** The latest time of Redis that this node has heard of, less that of its ticker, in microseconds; null for none. */
     private volatile @Nullable Long clockMicros;
 
@@ -69,6 +74,33 @@ final class NodeBlocks {
         this.names = names;
         this.onBegin = onBegin;
         this.known = new KnownBlocks(context.ticker(), maximumKeys);
+        askWhatWasLifted(parameters);
+    }
+
+    /** Other nodes may have known that the limit had no blocks for a while. */
+    private void askWhatWasLifted(ScriptParameters current) {
+        if (current.blocks() == null) {
+            return;
+        }
+        GuardedConnection connection = context.connection();
+        askedWhatWasLifted = connection
+                .connected()
+                .thenCompose(connected -> connection.eval(
+                        Script.DECIDE,
+                        keys(current, names.apply(ALL)).toArray(String[]::new),
+                        current.append(begin(current, "peek"), new PermitRequest(1, 0), 1)))
+                .handle((reply, failure) -> {
+                    if (reply != null) {
+                        lifted(ScriptBlocks.read(reply).get(0));
+                    }
+                    return null;
+                });
+    }
+
+    private void lifted(ScriptBlocks.State all) {
+        if (all.known() && all.level() == 0) {
+            liftedMicros.accumulateAndGet(all.nowMicros() - all.ageNanos() / 1_000, Math::max);
+        }
     }
 
     /** Takes over changed parameters: a limit without blocks ends and forgives all, for good. */
@@ -82,8 +114,20 @@ final class NodeBlocks {
                 liftedMicros.accumulateAndGet(now, Math::max);
             }
             known.forgetAll();
-        } else if (countsAnew) {
+            String name = before.fullName(names.apply(ALL));
+            context.connection()
+                    .deliver(
+                            DeliveryKind.BLOCK,
+                            List.of(name, ScriptBlocks.fullName(name), ScriptBlocks.chargedName(name)),
+                            () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
+                            reply -> lifted(ScriptBlocks.read(reply).get(0)));
+            return;
+        }
+        if (countsAnew) {
             known.forgetAll();
+        }
+        if (before.blocks() == null) {
+            askWhatWasLifted(next);
         }
     }
 
@@ -217,6 +261,10 @@ final class NodeBlocks {
             List<PermitRequest> calls,
             Supplier<CompletableFuture<ScriptReply[]>> budget) {
         GuardedConnection connection = context.connection();
+        CompletableFuture<?> first = askedWhatWasLifted;
+        if (!first.isDone() && !connection.isDown()) {
+            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget));
+        }
         String fullName = current.fullName(name);
         String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         return connection
