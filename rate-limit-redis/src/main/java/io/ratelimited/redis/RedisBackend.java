@@ -135,8 +135,7 @@ public final class RedisBackend implements AutoCloseable {
 
     /** Sends the script and loads the classes of a decision, so that the first caller need not wait for them. */
     private void decideOnce() throws InterruptedException {
-        Limit limit =
-                Limit.of("~start", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
+        Limit limit = Limit.of("~start", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
         RateLimiter limiter = limiter(limit, RedisLimitOptions.DEFAULTS);
         try {
             limiter.peekAsync("~start", 1, 0).toCompletableFuture().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);

@@ -40,7 +40,11 @@ class EvictionsTest {
     }
 
     private static void look(RedisBackend backend) {
-        RedisServers.context(backend).connection().lookForEvictions().orTimeout(20, TimeUnit.SECONDS).join();
+        RedisServers.context(backend)
+                .connection()
+                .lookForEvictions()
+                .orTimeout(20, TimeUnit.SECONDS)
+                .join();
     }
 
     @Test
@@ -80,18 +84,20 @@ class EvictionsTest {
     @Test
     void aServerThatRefusesToTellIsNoFailure() {
         set("maxmemory-policy", "volatile-ttl");
-        REDIS.server().ask(commands -> commands.aclSetuser(
-                "limits",
-                AclSetuserArgs.Builder.on()
-                        .addPassword("secret")
-                        .keyPattern("rl:*")
-                        .allCommands()
-                        .removeCommand(CommandType.INFO)));
-        RedisURI uri = RedisURI.builder(RedisURI.create("127.0.0.1", REDIS.server().port()))
+        REDIS.server()
+                .ask(commands -> commands.aclSetuser(
+                        "limits",
+                        AclSetuserArgs.Builder.on()
+                                .addPassword("secret")
+                                .keyPattern("rl:*")
+                                .allCommands()
+                                .removeCommand(CommandType.INFO)));
+        RedisURI uri = RedisURI.builder(
+                        RedisURI.create("127.0.0.1", REDIS.server().port()))
                 .withAuthentication("limits", "secret")
                 .build();
-        RedisBackend backend = REDIS.closeLater(
-                RedisBackend.of(RedisServers.settings(ClientOptions.create(), uri), PATIENT));
+        RedisBackend backend =
+                REDIS.closeLater(RedisBackend.of(RedisServers.settings(ClientOptions.create(), uri), PATIENT));
         look(backend);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
         assertThat(backend.health().errors()).isZero();

@@ -41,16 +41,14 @@ final class Evictions {
     /** Asks all servers that decide. Completes when they have replied or failed. */
     CompletableFuture<Void> look() {
         forgetIfOver();
-        return CompletableFuture.allOf(
-                primaries.all().stream().map(this::ask).toArray(CompletableFuture<?>[]::new));
+        return CompletableFuture.allOf(primaries.all().stream().map(this::ask).toArray(CompletableFuture<?>[]::new));
     }
 
     private CompletableFuture<?> ask(Server server) {
         RedisLink link = server.isAway() || sender.isClosed() ? null : server.link();
         return link == null
                 ? CompletableFuture.completedFuture(null)
-                : Replies.of(() -> link.eval(
-                                Script.MEMORY, new String[0], new ScriptArguments().add("0 0 0"), false))
+                : Replies.of(() -> link.eval(Script.MEMORY, new String[0], new ScriptArguments().add("0 0 0"), false))
                         .handle((reply, failure) -> {
                             if (failure == null) {
                                 replied(server.address(), reply);
@@ -64,8 +62,8 @@ final class Evictions {
             return;
         }
         if (!policy.equals(SAFE) && !warned.getAndSet(true)) {
-            threads.warn(() -> "Callers may get a new budget when the memory of Redis is full: its maxmemory-policy is " + policy
-                    + ", which removes keys of limits. Set maxmemory-policy to " + SAFE + ". [RL-310]");
+            threads.warn(() -> "Callers may get a new budget when the memory of Redis is full: its maxmemory-policy is "
+                    + policy + ", which removes keys of limits. Set maxmemory-policy to " + SAFE + ". [RL-310]");
         }
         Long before = counts.put(address, count);
         if (before != null && count > before) {
@@ -78,7 +76,8 @@ final class Evictions {
         noticedAt = threads.nanos();
         health.problem(
                 SUBJECT,
-                "Redis has removed " + lost + " keys because its memory is full: callers whose budget was among them have a new"
+                "Redis has removed " + lost
+                        + " keys because its memory is full: callers whose budget was among them have a new"
                         + " one. Give it more memory, and set maxmemory-policy to " + SAFE + ". [RL-311]");
     }
 

@@ -82,8 +82,7 @@ final class KnownBlocks {
 
     /** Changes what is known of a key; null for nothing. */
     @Nullable
-    Known change(
-            String text, ScriptBlocks rule, BiFunction<String, @Nullable Known, @Nullable Known> change) {
+    Known change(String text, ScriptBlocks rule, BiFunction<String, @Nullable Known, @Nullable Known> change) {
         Known after = blocks.compute(text, change);
         if (after != null && blocks.mappingCount() > Math.min(sweepAt, most)) {
             sweep(rule);

@@ -133,7 +133,10 @@ final class LocalFallback {
         long permits = wanted.permits();
         Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
-        if (text != null && permits > 0 && NodeBlocks.byRefusal(current, wanted.exempt()) && violates(current, text, wanted)) {
+        if (text != null
+                && permits > 0
+                && NodeBlocks.byRefusal(current, wanted.exempt())
+                && violates(current, text, wanted)) {
             reply = reply.withBlock(blocks.offend(current, text, name));
         }
         String fullName = current.fullName(name);
@@ -174,7 +177,9 @@ final class LocalFallback {
             ScriptParameters current, String text, String name, long cost, Wanted wanted, boolean mayBlock) {
         InMemoryRateLimiter whole = evidence(current);
         whole.reserve(text, 0, 0).settle(cost);
-        if (mayBlock && !wanted.exempt() && !whole.peek(text, 1, wanted.patience()).admitted()) {
+        if (mayBlock
+                && !wanted.exempt()
+                && !whole.peek(text, 1, wanted.patience()).admitted()) {
             blocks.offend(current, text, name);
         }
     }

@@ -45,12 +45,7 @@ final class MultiLimitCall {
      * @param together as of {@link AllOf#permitsTogether}
      */
     private record Part(
-            Claim claim,
-            RemoteLimiter limiter,
-            @Nullable String caller,
-            String name,
-            Wanted wanted,
-            long together) {
+            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted, long together) {
 
         private PermitRequest request() {
             return new PermitRequest(wanted, caller);
@@ -282,12 +277,11 @@ final class MultiLimitCall {
         return askThenTake(
                 part -> part.limiter
                         .peekInRedis(part.caller, part.wanted.withPermits(part.together), 0)
-                        .exceptionally(failure ->
-                                part.limiter.peekWithoutRedis(part.caller, part.wanted.withPermits(part.together), failure)),
+                        .exceptionally(failure -> part.limiter.peekWithoutRedis(
+                                part.caller, part.wanted.withPermits(part.together), failure)),
                 part -> part.limiter
                         .reserveInRedis(part.caller, part.wanted)
-                        .exceptionally(failure ->
-                                part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)));
+                        .exceptionally(failure -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)));
     }
 
     private CompletableFuture<List<Reservation>> askThenTake(
@@ -347,10 +341,9 @@ final class MultiLimitCall {
     private List<Reservation> withoutRedis(Throwable failure) {
         try {
             return askThenTake(
-                            part -> decided(() ->
-                                    part.limiter.peekWithoutRedis(part.caller, part.wanted.withPermits(part.together), failure)),
-                            part -> decided(() ->
-                                    part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)))
+                            part -> decided(() -> part.limiter.peekWithoutRedis(
+                                    part.caller, part.wanted.withPermits(part.together), failure)),
+                            part -> decided(() -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)))
                     .join();
         } catch (CompletionException ex) {
             throw ex.getCause() instanceof RuntimeException cause ? cause : ex;

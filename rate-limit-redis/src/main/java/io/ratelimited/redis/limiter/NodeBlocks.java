@@ -268,10 +268,7 @@ final class NodeBlocks {
         String fullName = current.fullName(name);
         String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         return connection
-                .eval(
-                        Script.DECIDE,
-                        keys,
-                        current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls))
+                .eval(Script.DECIDE, keys, current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls))
                 .thenApply(reply -> {
                     ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
                     learn(text, state);
@@ -302,7 +299,8 @@ final class NodeBlocks {
         return budget.get().thenApply(replies -> {
             for (int i = 0; i < replies.length; i++) {
                 PermitRequest call = calls.get(i);
-                // How long a call would have had to wait is not known exactly here: one that is patient gets the benefit.
+                // How long a call would have had to wait is not known exactly here: one that is patient gets the
+                // benefit.
                 if (operation.equals("take")
                         && replies[i].hasRetry()
                         && call.patienceMicros() == call.maxWaitMicros()

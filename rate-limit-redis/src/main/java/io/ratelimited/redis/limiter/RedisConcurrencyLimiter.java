@@ -123,7 +123,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
             return local(ScriptReply.NEVER, name).decision();
         }
         boolean fits = permits == 0 || (!hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share());
-        return local(fits || wanted.maxWait() > 0 ? 0 : ScriptReply.UNKNOWN, name).decision();
+        return local(fits || wanted.maxWait() > 0 ? 0 : ScriptReply.UNKNOWN, name)
+                .decision();
     }
 
     /** Calls in flight still count: there is nothing to forget. */

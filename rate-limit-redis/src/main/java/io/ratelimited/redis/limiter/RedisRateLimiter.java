@@ -46,15 +46,16 @@ public final class RedisRateLimiter extends RemoteLimiter {
             long maximumKeys) {
         super(context, limit, tier, fallback, maximumKeys);
         this.maxOvershoot = maxOvershoot;
-        this.blocks = new NodeBlocks(
-                context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
+        this.blocks = new NodeBlocks(context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
         this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
     }
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
         ScriptParameters current = parameters();
-        if (Permits.requireAsked(permits) == 0 && current.blocks() == null && !current.limit().isCharged()) {
+        if (Permits.requireAsked(permits) == 0
+                && current.blocks() == null
+                && !current.limit().isCharged()) {
             return true;
         }
         String text = KeyNames.text(key);
@@ -98,7 +99,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     CompletableFuture<ScriptReply> askedForNothing(@Nullable String text, Wanted wanted) {
         ScriptParameters current = parameters();
-        if (current.isConstant() || (current.blocks() == null && !current.limit().isCharged())) {
+        if (current.isConstant()
+                || (current.blocks() == null && !current.limit().isCharged())) {
             return super.askedForNothing(text, wanted);
         }
         ScriptReply owed = wanted.exempt() ? null : blocks.owed(text, current);
@@ -390,9 +392,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         String text = KeyNames.text(call.key());
-        return text == null
-                ? refusal
-                : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
+        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override

@@ -108,10 +108,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return new Wanted(permits, maxWait);
         }
         return new Wanted(
-                permits,
-                maxWait,
-                Math.max(call.maxWaitNanos(), call.patienceNanos()),
-                call.isExemptFromBlocks());
+                permits, maxWait, Math.max(call.maxWaitNanos(), call.patienceNanos()), call.isExemptFromBlocks());
     }
 
     /** A call without more than this. */

@@ -127,8 +127,7 @@ final class ScriptParameters {
         if (own == null) {
             return begin(operation, time);
         }
-        ScriptArguments args =
-                new ScriptArguments().add(time).add(operation + " " + letter() + " " + own.mark());
+        ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter() + " " + own.mark());
         appendTo(args);
         return own.appendTo(args, liftedMicros);
     }
@@ -182,12 +181,7 @@ final class ScriptParameters {
     ScriptArguments append(ScriptArguments args, PermitRequest call, int calls) {
         String mark = call.refunded();
         return mark == null
-                ? appendCalls(
-                        args,
-                        calls,
-                        call.permits(),
-                        call.maxWaitMicros(),
-                        blocks == null ? "" : call.tail())
+                ? appendCalls(args, calls, call.permits(), call.maxWaitMicros(), blocks == null ? "" : call.tail())
                 : appendCalls(args, 0, call.permits(), 0, mark);
     }
 

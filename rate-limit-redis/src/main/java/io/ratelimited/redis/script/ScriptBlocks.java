@@ -48,8 +48,7 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
      * @param ageNanos since it began
      * @param nowMicros the time of the script, since 1970
      */
-    public record State(
-            long leftNanos, int level, long begunNanos, boolean known, long ageNanos, long nowMicros) {
+    public record State(long leftNanos, int level, long begunNanos, boolean known, long ageNanos, long nowMicros) {
 
         /** A block that a node knows. */
         public State(long leftNanos, int level) {
@@ -84,7 +83,7 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
     public long lengthOf(int level) {
         long length = first;
         for (int i = 1; i < Math.min(level, MOST_LEVEL) && length < max && factor > 1; i++) {
-            length = (long) Math.min(max, Math.ceil(length * factor));
+            length = (long) Math.min((double) max, Math.ceil(length * factor));
         }
         return length * 1_000;
     }
@@ -104,7 +103,11 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
         return stateName + CHARGED_END;
     }
 
-    /** @param liftedMicros the blocks that began until then have ended for good: microseconds since 1970 */
+    /**
+     * Appends the arguments of the blocks.
+     *
+     * @param liftedMicros the blocks that began until then have ended for good: microseconds since 1970
+     */
     public ScriptArguments appendTo(ScriptArguments args, long liftedMicros) {
         return args.addPacked(
                 Double.toString(factor), first, max, permit.micros(), permit.parts(), Math.max(0, liftedMicros));

@@ -343,7 +343,8 @@ class ServerWalkTest {
                     .sorted()
                     .toList();
             return (ready.isDone() ? ready.isCompletedExceptionally() ? "missing" : "there" : "being made")
-                    + (everUsed ? ", used" : "") + (server.isOut() ? ", out" : server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
+                    + (everUsed ? ", used" : "") + (server.isOut() ? ", out" : server.isAway() ? ", away" : "")
+                    + (retired ? ", retired" : "") + ", attempts "
                     + servers.attempts.size() + ", " + links + ", "
                     + (clock.nanos() - usedSince >= 1_000_000_000L) + ", " + needsAnother;
         }

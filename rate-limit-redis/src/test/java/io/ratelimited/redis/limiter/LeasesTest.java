@@ -128,8 +128,10 @@ class LeasesTest {
         finishEarlierCalls(limiter);
         KeyState key = limiter.states().of(name);
         key.refused(second, refused, sentAt, 0, List.of());
-        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0))).isNull();
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
+                .isNull();
         key.refused(second, refused, ticker.nanos(), 0, List.of());
-        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0))).isNotNull();
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
+                .isNotNull();
     }
 }
