@@ -136,10 +136,10 @@ public final class RedisBackend implements AutoCloseable {
     /** Sends the script and loads the classes of a decision, so that the first caller need not wait for them. */
     private void decideOnce() throws InterruptedException {
         Limit limit = Limit.of("~start", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
-        RateLimiter limiter = limiter(limit, RedisLimitOptions.DEFAULTS);
+        RedisRateLimiter limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1);
         try {
-            limiter.peekAsync("~start", 1, 0).toCompletableFuture().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
-            limiter.reserve("~start", 1, 0);
+            limiter.decideOnce().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            limiter.reserve(null, 1, 0);
             connection.lookForEvictions().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
         } catch (ExecutionException | TimeoutException ex) {
             // The first caller is told.

@@ -48,6 +48,11 @@ final class KnownBlocks {
         return block == null || isForgiven(block, rule, ticker.nanos()) ? null : block;
     }
 
+    /** Returns whether anything is known of a key. */
+    boolean has(String text) {
+        return !blocks.isEmpty() && blocks.containsKey(text);
+    }
+
     /** The block of a key; null while it is not blocked. */
     @Nullable
     Known running(@Nullable String text) {

@@ -9,6 +9,7 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -161,6 +162,18 @@ final class LocalFallback {
             }
             return reply(current, decided.decision(), permits);
         });
+    }
+
+    /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
+    Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
+        if (refusal.blocked()
+                || refusal.retryAfter() == null
+                || !NodeBlocks.byRefusal(current, wanted.exempt())
+                || !violates(current, text, wanted)) {
+            return refusal;
+        }
+        ScriptBlocks.State block = blocks.offend(current, text, name);
+        return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
     }
 
     /**

@@ -195,7 +195,7 @@ final class NodeBlocks {
         ScriptBlocks rule = current.blocks();
         long now = context.ticker().nanos();
         clockMicros = state.nowMicros() - now / 1_000;
-        if (rule == null) {
+        if (rule == null || (state.level() == 0 && !known.has(text))) {
             return;
         }
         boolean[] news = new boolean[2];
@@ -312,9 +312,9 @@ final class NodeBlocks {
         });
     }
 
-    /** As {@link RateLimiter#refused}. */
+    /** As {@link RateLimiter#refused}, for a call that Redis has rejected. */
     Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
-        // A rejection that was remembered has begun a block before, and one by a share alone is none of the limit.
+        // A rejection that was remembered has begun a block before.
         if (!refusal.blocked()
                 && refusal.retryAfter() != null
                 && refusal.source() == Source.REDIS

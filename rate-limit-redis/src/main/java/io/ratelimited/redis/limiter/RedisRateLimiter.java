@@ -77,6 +77,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
     }
 
+    /** Asks Redis for its decision about a call, in no other thread: sends it the script, and loads the classes. */
+    public CompletableFuture<?> decideOnce() {
+        return peekInRedis(null, new Wanted(1, 0), 0);
+    }
+
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted) {
         String name = name(text);
