@@ -19,8 +19,10 @@ local function block()
   local MOST_LEVEL = 1000
   -- A value with a longer block is none that a script has written.
   local LONGEST = 31536001000000
-  -- A node knows the end of a block as late as it has learned of it.
-  local LEARNED = 1000000
+  -- A node knows the begin and the end of a block as late as it has learned of it: by the timeout of a reply. A forgiveness
+  -- counts for the benefit of the key.
+  local LEARNED = 50000
+  local FORGIVEN = 1000000
 
   function block.open(key, p, mark)
     local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0 }
@@ -63,7 +65,7 @@ local function block()
   function block.impose(s, left, ago, length, level)
     local finish = now + left - ago
     local begin = finish - length
-    local forgiven = s.known == 1 and s.level == 0 and s.finish + LEARNED >= begin
+    local forgiven = s.known == 1 and s.level == 0 and s.finish + FORGIVEN >= begin
     if forgiven or begin <= s.lifted or now - finish >= s.max then return end
     if s.known == 0 or s.level < level then
       s.level, s.known, s.changed = min(MOST_LEVEL, level), 1, true

@@ -259,8 +259,29 @@ final class MultiLimitCall {
             }
             return refused(taken);
         }
+        List<Reservation> blocked = blockedHere(used, taken);
+        if (blocked != null) {
+            return blocked;
+        }
         parts.forEach(part -> rate(part).taken(part.name()));
         return taken;
+    }
+
+    /** Gives all back and rejects the call if this node knows of a block that Redis has lost; null if there is none. */
+    private @Nullable List<Reservation> blockedHere(List<ScriptParameters> used, List<Reservation> taken) {
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        boolean refused = false;
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            ScriptReply owed = part.wanted.exempt() ? null : rate(part).blocks.owed(part.caller, used.get(i));
+            refusals[i] = owed == null ? null : owed.decision();
+            refused |= owed != null;
+        }
+        if (!refused) {
+            return null;
+        }
+        giveBack(taken);
+        return refused(refusals);
     }
 
     private static List<Reservation> refused(@Nullable Decision[] refusals) {
