@@ -227,8 +227,10 @@ public interface RateLimiter {
     }
 
     /**
-     * Tells an observer of each block that begins here: of a block on Redis the node whose call has begun it. Runs under no lock,
-     * in the thread of a caller or in one that may block; what it throws is dropped.
+     * Tells an observer of each block that begins here: of a block on Redis the instance whose call has begun it. Runs under no
+     * lock. In memory it runs in the thread of the call. On Redis it runs in a thread of the executor for asynchronous callers
+     * ({@code RedisBackendOptions.executor}), which may be after the call was rejected, or in a thread of the limits if that
+     * executor takes no task. What it throws is dropped.
      */
     default void onBlock(Consumer<BlockedKey> observer) {}
 

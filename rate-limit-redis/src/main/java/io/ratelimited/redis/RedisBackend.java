@@ -1,5 +1,6 @@
 package io.ratelimited.redis;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
@@ -35,9 +36,13 @@ public final class RedisBackend implements AutoCloseable {
 
     /** An application starts without Redis, but gives it a moment. */
     private static final long FIRST_CONNECT_MILLIS = 2_000;
+    /** More of it while no attempt has failed: to connect for the first time takes a slow processor seconds. */
+    private static final long SLOW_CONNECT_MILLIS = 8_000;
 
     /** Nodes learn of changes by the heartbeat. */
     private static final long HEARTBEAT_MILLIS = 1_000;
+
+    private static final long EVICTIONS_MILLIS = 60_000;
 
     /** Nodes that begin together have all reported after this time. */
     private static final long COUNT_MILLIS = 3_000;
@@ -67,7 +72,8 @@ public final class RedisBackend implements AutoCloseable {
             UnaryOperator<String> testTime,
             Threads threads,
             Executor callers,
-            String node) {
+            String node,
+            boolean waits) {
         this.options = options;
         this.nodes = new Nodes(node, options.expectedNodes());
         KeyNames keys = new KeyNames(options.keyPrefix());
@@ -82,6 +88,10 @@ public final class RedisBackend implements AutoCloseable {
                 threads,
                 options.timeSource() == TimeSource.NODE,
                 testTime);
+        if (waits) {
+            connection.starting();
+            connection.every(EVICTIONS_MILLIS, connection::lookForEvictions);
+        }
         connection.health().describeShare(nodes::describeShare);
         this.context =
                 new LimiterContext(connection, keys, options.ticker(), callers, nodes, RedisUnavailableException::new);
@@ -100,16 +110,46 @@ public final class RedisBackend implements AutoCloseable {
 
     private RedisBackend awaitBegin() {
         try {
-            begun.get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            if (hasBegunWithin(FIRST_CONNECT_MILLIS)
+                    || (connection.lastError() == null && hasBegunWithin(SLOW_CONNECT_MILLIS))) {
+                decideOnce();
+            } else {
+                connection.health().late(FIRST_CONNECT_MILLIS);
+            }
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
-        } catch (ExecutionException | TimeoutException ex) {
-            connection.health().late(FIRST_CONNECT_MILLIS);
+        } finally {
+            connection.started();
         }
         return this;
     }
 
-    /** A backend on a server, behind Sentinel or on a cluster. Waits for at most two seconds until it is connected. */
+    private boolean hasBegunWithin(long millis) throws InterruptedException {
+        try {
+            begun.get(millis, TimeUnit.MILLISECONDS);
+            return true;
+        } catch (ExecutionException | TimeoutException ex) {
+            return false;
+        }
+    }
+
+    /** Sends the script and loads the classes of a decision, so that the first caller need not wait for them. */
+    private void decideOnce() throws InterruptedException {
+        Limit limit = Limit.of("~start", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
+        RedisRateLimiter limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1);
+        try {
+            limiter.decideOnce().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            limiter.reserve(null, 1, 0);
+            connection.lookForEvictions().get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+        } catch (ExecutionException | TimeoutException ex) {
+            // The first caller is told.
+        }
+    }
+
+    /**
+     * A backend on a server, behind Sentinel or on a cluster. Waits until it is connected: at most two
+     * seconds, or ten while no attempt to connect has failed, as one to a silent server does after four.
+     */
     public static RedisBackend of(RedisClientSettings client, RedisBackendOptions options) {
         return of(
                 LettuceConnector.of(client.resources(), client.options(), client.uris()),
@@ -121,7 +161,7 @@ public final class RedisBackend implements AutoCloseable {
     static RedisBackend of(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
         Executor callers = CallersExecutor.of(options.executor());
         String node = UUID.randomUUID().toString();
-        return new RedisBackend(connector, options, testTime, Threads.real(), callers, node).awaitBegin();
+        return new RedisBackend(connector, options, testTime, Threads.real(), callers, node, true).awaitBegin();
     }
 
     /**
@@ -133,7 +173,7 @@ public final class RedisBackend implements AutoCloseable {
      */
     static RedisBackend of(
             RedisConnector connector, RedisBackendOptions options, Threads threads, Executor callers, String node) {
-        return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node);
+        return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node, false);
     }
 
     /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
@@ -207,7 +247,8 @@ public final class RedisBackend implements AutoCloseable {
     }
 
     private CompletableFuture<?> heartbeat() {
-        if (closed) {
+        // Before there is a connection nobody can answer, and the first heartbeat comes with it.
+        if (closed || !connection.isConnected()) {
             return CompletableFuture.completedFuture(null);
         }
         boolean allReported = othersHaveReported;

@@ -2,11 +2,16 @@
 -- numbers.
 --
 -- KEYS   STRING of big-endian integers: begin and end of the last block, 7 bytes each, in microseconds since 1970; level, 2
---        bytes, the number of blocks without a quiet time between them
--- ARGV   packed: first, max   microseconds of the first and of the longest block; then the factor, as text
--- mark   the letter of a limit: b, a refused call is an offence; c, only what calls are charged is one; -, no blocks
--- reply  for each limit with blocks: microseconds until the block ends, or 0; level; microseconds of a block that this script
---        has begun, or 0
+--        bytes, the number of blocks without a quiet time between them. Level 0: the key was forgiven at the end; nodes that
+--        know an earlier block learn of it
+-- ARGV   packed: first, max   microseconds of the first and of the longest block
+--        a, b      the cost of one permit, as of a call
+--        lifted    blocks that began until then have ended for good, in microseconds since 1970
+--        then the factor, as text
+-- mark   the letter of a limit: b, a rejected call is a violation; c, only what calls are charged is one; -, no blocks
+-- reply  for each limit with blocks: microseconds until the block ends, or minus those since it ended; level; microseconds of a
+--        block that this script has begun, or 0; whether Redis has a block or a forgiveness of the key; microseconds since
+--        that began; now
 
 local function block()
   local block = {}
@@ -14,19 +19,26 @@ local function block()
   local MOST_LEVEL = 1000
   -- A value with a longer block is none that a script has written.
   local LONGEST = 31536001000000
+  -- A node knows the begin and the end of a block as late as it has learned of it: by the timeout of a reply. A forgiveness
+  -- counts for the benefit of the key.
+  local LEARNED = 50000
+  local FORGIVEN = 1000000
 
   function block.open(key, p, mark)
-    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0 }
-    s.first, s.max = struct.unpack('>I7I7', ARGV[p])
-    s.factor = tonumber(sub(ARGV[p], 15))
+    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0 }
+    s.first, s.max, s.a, s.b, s.lifted = struct.unpack('>I7I7I7I7I7', ARGV[p])
+    s.factor = tonumber(sub(ARGV[p], 36))
     local value = read('GET', key)
     if value and #value == 16 then
       local begin, finish, level = struct.unpack('>I7I7I2', value)
-      if finish > begin and finish - begin <= LONGEST then s.begin, s.finish, s.level = begin, finish, level end
+      if (finish > begin or (finish == begin and level == 0)) and finish - begin <= LONGEST then
+        s.begin, s.finish, s.level, s.known = begin, finish, level, 1
+      end
       if behind(s.begin) then
         -- The clock has stepped back behind the block: it begins now, and is no longer than it was.
         s.begin, s.finish, s.changed = now, now + s.finish - s.begin, true
       end
+      if s.begin <= s.lifted then s.finish, s.level = min(s.finish, s.lifted), 0 end
     end
     return s
   end
@@ -45,19 +57,38 @@ local function block()
       if length >= s.max or s.factor <= 1 then break end
       length = min(s.max, ceil(length * s.factor))
     end
-    s.begin, s.finish, s.begun, s.changed = now, now + length, length, true
+    s.begin, s.finish, s.begun, s.known, s.changed = now, now + length, length, 1, true
   end
 
-  -- A block that a node has begun while it could not ask.
-  function block.impose(s, left, level)
-    s.level, s.changed = min(MOST_LEVEL, max(s.level, level)), true
-    if now + left > s.finish then s.begin, s.finish = now, now + left end
+  -- A block that a node knows: it began there while it could not ask, or Redis has lost it. It may be over; its level counts
+  -- all the same.
+  function block.impose(s, left, ago, length, level)
+    local finish = now + left - ago
+    local begin = finish - length
+    local forgiven = s.known == 1 and s.level == 0 and s.finish + FORGIVEN >= begin
+    if forgiven or begin <= s.lifted or now - finish >= s.max then return end
+    if s.known == 0 or s.level < level then
+      s.level, s.known, s.changed = min(MOST_LEVEL, level), 1, true
+    end
+    if finish > s.finish and (s.finish <= now or finish - s.finish > LEARNED) then
+      s.begin, s.finish, s.changed = begin, finish, true
+    end
+  end
+
+  function block.forgive(s)
+    s.begin, s.finish, s.level, s.known, s.changed = now, now, 0, 1, true
+  end
+
+  function block.report(s, reply)
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3] = s.finish - now, s.level, s.begun
+    reply[n + 4], reply[n + 5], reply[n + 6] = s.known, now - s.begin, now
   end
 
   -- A quiet time forgives.
   function block.save(s)
     local value = struct.pack('>I7I7I2', s.begin, s.finish, s.level)
-    redis.call('SET', s.key, value, 'PX', millis(s.finish + s.max - now))
+    redis.call('SET', s.key, value, 'PX', millis(max(0, s.finish - now) + s.max))
   end
 
   return block

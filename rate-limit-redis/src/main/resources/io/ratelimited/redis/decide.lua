@@ -1,15 +1,20 @@
 -- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
---        decides, each by itself. Then one for each limit with blocks
+--        decides, each by itself. Then one for each limit with blocks. To settle or forgive: then that of what calls were charged,
+--        a state of the family
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | charge | renew | offend | impose, a space, and the letter of each limit's family, as in
+--        2  take | peek | cancel | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
 --           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
 --        then the arguments of each limit, as its family says; then those of each limit with blocks, as block.lua says
 --        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
 --        number of calls, permits, a, b, longest wait; then a tail: the mark to cancel, or the name of a call in flight. No
---        calls among those to take give permits back. A tail of - says that a call is no offence. To offend is to begin a block
---        if such a call would be refused; to impose is to have one of level "permits" for at least a microseconds
+--        calls among those to take give permits back. Under a limit with blocks the tail of a call is how long its policy lets
+--        it wait, if that is longer than it can now, in microseconds; or ! if it is exempt from blocks. To offend is to begin a
+--        block if such a call would be rejected. To settle is to note what a call was charged, and to begin a block if that
+--        leaves no permit for a call that waits longest, unless the tail is -. To impose is to have a block of level
+--        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
+--        forget all of the key
 -- reply  to take and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
 --        of a group that are missing in it are refused like the last one. If a limit has blocks, a list with what block.lua
 --        reports, behind the others; a refusal by a block alone has the outcome -1
@@ -97,6 +102,23 @@ local function open()
   return now == before and p or open()
 end
 
+-- Whether a call would be rejected however long its policy lets it wait.
+local function offends(family, s, call)
+  local outcome = family.decide(s, call.permits, call.a, call.b, max(call.longest, tonumber(call.tail) or 0))
+  return outcome < 0 and outcome ~= NEVER
+end
+
+-- Notes what a call was charged in a state that nothing else counts in: permits that calls in flight hold are no evidence.
+local function settle(family, s, call, held, key)
+  local charged = family.open(key, 3)
+  if call.permits > 0 then
+    family.charge(charged, call.permits, call.a, call.b)
+    family.save(charged)
+  end
+  local next = { permits = 1, a = held.a, b = held.b, longest = call.longest, tail = '' }
+  if call.tail ~= '-' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
+end
+
 local replies = {}
 for at = open(), #ARGV, #letters do
   local calls, group, before = 1, {}, #replies
@@ -115,10 +137,15 @@ for at = open(), #ARGV, #letters do
     family.renew(s, first.permits, first.a, first.tail)
     s.changed = true
   elseif op == 'offend' then
-    local outcome = family.decide(s, first.permits, first.a, first.b, first.longest)
-    if outcome < 0 and outcome ~= NEVER then lockout.offend(blocks[1]) end
+    if offends(family, s, first) then lockout.offend(blocks[1]) end
+  elseif op == 'settle' then
+    settle(family, s, first, blocks[1], KEYS[3])
   elseif op == 'impose' then
-    lockout.impose(blocks[1], first.a, first.permits)
+    lockout.impose(blocks[1], first.a, first.b, first.longest, first.permits)
+  elseif op == 'forgive' then
+    redis.call('DEL', KEYS[1], KEYS[3])
+    s.changed = false
+    lockout.forgive(blocks[1])
   end
   if op == 'take' or op == 'peek' then
     for call = 1, calls do
@@ -126,8 +153,10 @@ for at = open(), #ARGV, #letters do
       for i, asked in ipairs(group) do
         outcomes[i] = families[i].decide(states[i], asked.permits, asked.a, asked.b, asked.longest)
         local held = blocks[i]
-        if held and outcomes[i] ~= NEVER then
-          if outcomes[i] < 0 and op == 'take' and held.mark == 'b' and asked.tail ~= '-' then lockout.offend(held) end
+        if held and outcomes[i] ~= NEVER and asked.tail ~= '!' then
+          if outcomes[i] < 0 and op == 'take' and held.mark == 'b' and offends(families[i], states[i], asked) then
+            lockout.offend(held)
+          end
           if outcomes[i] >= 0 and lockout.left(held) > 0 then outcomes[i] = -1 end
         end
         refused = refused or outcomes[i] < 0
@@ -157,7 +186,7 @@ if lockout then
   local held = {}
   for i = 1, #letters do
     local own = blocks[i]
-    if own then held[#held + 1], held[#held + 2], held[#held + 3] = lockout.left(own), own.level, own.begun end
+    if own then lockout.report(own, held) end
   end
   replies[#replies + 1] = held
   return replies

@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -146,7 +147,7 @@ class BlocksTest {
         assertThat(REDIS.server().<List<String>>ask(commands -> commands.keys(name + "*")))
                 .hasSize(1);
         offend(node(limit()));
-        assertThat(REDIS.server().<Long>ask(commands -> commands.pttl(name + "~block")))
+        assertThat(REDIS.server().<Long>ask(commands -> commands.pttl(name + "~t~block")))
                 .isBetween(
                         BLOCK.plusHours(24).toMillis() + 3_500_000,
                         BLOCK.plusHours(24).toMillis() + 3_600_000);
@@ -155,7 +156,7 @@ class BlocksTest {
     @Test
     void aValueThatNoScriptHasWrittenBlocksNobody() {
         RateLimiter limiter = node(limit());
-        String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~block";
+        String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~t~block";
         for (String value : List.of("", "garbage", "x".repeat(16), "\0".repeat(7) + "x".repeat(9))) {
             REDIS.server().ask(commands -> commands.set(name, value));
             assertThat(limiter.peek("k", 1, 0).blocked())
@@ -269,12 +270,195 @@ class BlocksTest {
         far.cut();
         last.settle(1);
         assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
-        assertThat(limiter.reserve("local", 1, 0).isRefused()).isFalse();
+        Reservation firstLocal = limiter.reserve("local", 1, 0);
         Reservation lastLocal = limiter.reserve("local", 1, 0);
         lastLocal.settle(1);
+        assertThat(limiter.peek("local", 1, 0).blocked()).isFalse();
+        firstLocal.settle(1);
         assertThat(limiter.peek("local", 1, 0).blocked()).isTrue();
         far.heal();
         assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
         assertThat(limiter.peek("local", 1, 0).blocked()).isTrue();
+    }
+
+    /** Two of four an hour for this node. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG"})
+    void whatIsOverTheShareOfANodeAloneIsNoViolation(Algorithm algorithm) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT.expectedNodes(2));
+        Limit limit = Limit.of("shares", algorithm).rate("4/h").block(BLOCK).build();
+        RateLimiter limiter = far.limiter(limit);
+        far.awaitRedis();
+        far.cut();
+        for (int i = 0; i < 2; i++) {
+            assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        }
+        for (int i = 0; i < 2; i++) {
+            Decision overShare = limiter.reserve("k", 1, 0).decision();
+            assertThat(overShare.admitted()).isFalse();
+            assertThat(overShare.blocked()).isFalse();
+        }
+        Decision overAll = limiter.reserve("k", 1, 0).decision();
+        assertThat(overAll.blocked()).isTrue();
+        assertThat(limiter.tryAcquire("other", 2)).isTrue();
+        assertThat(limiter.tryAcquire("other", 2)).isFalse();
+        far.heal();
+        RateLimiter elsewhere = REDIS.backend(FarNode.PATIENT).limiter(limit, RedisLimitOptions.DEFAULTS);
+        assertThat(elsewhere.peek("other", 1, 0).blocked()).isFalse();
+        assertThat(elsewhere.peek("k", 1, 0).blocked()).isTrue();
+    }
+
+    @Test
+    void whileRedisIsAwayPermitsThatCallsInFlightHoldAreNoEvidence() {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT.expectedNodes(2));
+        RateLimiter limiter = far.limiter(byCharge().toBuilder().rate("4/h").build());
+        far.awaitRedis();
+        far.cut();
+        List<Reservation> two = List.of(limiter.reserve("k", 1, 0), limiter.reserve("k", 1, 0));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        two.get(0).settle(1);
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+        two.get(1).settle(2);
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+        Reservation more = limiter.reserve("other", 1, 0);
+        more.settle(4, false);
+        assertThat(limiter.peek("other", 1, 0).blocked()).isFalse();
+        Reservation last = limiter.reserve("third", 1, 0);
+        last.settle(4);
+        assertThat(limiter.peek("third", 1, 0).blocked()).isTrue();
+    }
+
+    @Test
+    void aRedisThatComesBackEmptyHearsFirstOfTheBlocksThatANodeKnows() {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.limiter(limit());
+        far.awaitRedis();
+        offend(limiter);
+        far.cut();
+        REDIS.server().ask(commands -> commands.flushall());
+        far.heal();
+        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit(), RedisLimitOptions.DEFAULTS);
+        Decision elsewhere = other.peek("k", 1, 0);
+        assertThat(elsewhere.blocked()).isTrue();
+        assertThat(elsewhere.retryAfter()).isBetween(BLOCK.minusMinutes(1), BLOCK);
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void aBlockThatRedisHasLostWithoutAnOutageHoldsWhereItIsKnownAndIsThereForAllAfterTheNextCall() {
+        RateLimiter one = node(limit());
+        RateLimiter other = node(limit());
+        offend(one);
+        REDIS.server().ask(commands -> commands.flushall());
+        ticker.advance(Duration.ofSeconds(1));
+        Decision refused = one.reserve("k", 1, 0).decision();
+        assertThat(refused.blocked()).isTrue();
+        assertThat(refused.retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
+        until(() -> other.peek("k", 1, 0).blocked(), "Redis has it again", Duration.ofSeconds(20));
+        assertThat(other.peek("k", 1, 0).retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
+        assertThat(other.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK.minusSeconds(1), 1));
+    }
+
+    @Test
+    void aBlockThatBeginsAndEndsInAnOutageKeepsItsLevel() {
+        Limit limit = builder()
+                .rate("2/h")
+                .block(Duration.ofMillis(100))
+                .blockFactor(1_000)
+                .blockMax(BLOCK)
+                .build();
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.limiter(limit);
+        far.awaitRedis();
+        far.cut();
+        offend(limiter);
+        until(() -> limiter.blockedKeys().findAny().isEmpty(), "the block has ended", Duration.ofSeconds(20));
+        far.heal();
+        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit, RedisLimitOptions.DEFAULTS);
+        assertThat(other.peek("k", 1, 0).blocked()).isFalse();
+        Decision second = offend(other);
+        assertThat(second.blocked()).isTrue();
+        assertThat(other.blockedKeys()).extracting(BlockedKey::level).containsExactly(2);
+    }
+
+    @Test
+    void aRememberedBlockSaysForMorePermitsNoMoreThanTheBudgetNeeds() {
+        RateLimiter limiter = node(builder().rate("1/m").burst(15).block(BLOCK).build());
+        assertThat(limiter.tryAcquire("k", 15)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        ticker.advance(BLOCK.minusMinutes(1));
+        assertThat(limiter.reserve("k", 1, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        assertThat(limiter.reserve("k", 9, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        assertThat(limiter.reserve("k", 15, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(6));
+    }
+
+    @Test
+    void aRejectionThatThisNodeRemembersTellsOfABlockThatBeginsMeanwhile() {
+        RateLimiter limiter = node(byCharge());
+        List<Reservation> both = List.of(limiter.reserve("k", 1, 0), limiter.reserve("k", 1, 0));
+        Decision before = limiter.reserve("k", 1, 0).decision();
+        assertThat(before.admitted()).isFalse();
+        assertThat(before.blocked()).isFalse();
+        both.forEach(one -> one.settle(1));
+        until(() -> limiter.reserve("k", 1, 0).decision().blocked(), "the block is told", Duration.ofSeconds(20));
+        assertThat(limiter.reserve("k", 1, 0).decision().retryAfter()).isEqualTo(BLOCK);
+    }
+
+    @Test
+    void anotherAlgorithmOrPeriodEndsBlocksAndAnotherRateKeepsThem() {
+        Limit window = Limit.of("guesses", Algorithm.FIXED_WINDOW)
+                .rate("2/m")
+                .block(BLOCK)
+                .build();
+        RateLimiter limiter = node(window);
+        offend(limiter);
+        limiter.update(window.toBuilder().rate("9/m").build());
+        assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+        limiter.update(window.toBuilder().rate("9/h").build());
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+        assertThat(limiter.blockedKeys()).isEmpty();
+        offend(limiter);
+        limiter.update(limit());
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+    }
+
+    @Test
+    void aBlockIsToldOfAlsoIfTheExecutorOfTheApplicationTakesNoTask() {
+        RateLimiter limiter = REDIS.backend(RedisBackendOptions.DEFAULTS
+                        .timeout(Duration.ofSeconds(20))
+                        .executor(task -> {
+                            throw new RejectedExecutionException("full");
+                        }))
+                .limiter(limit(), RedisLimitOptions.DEFAULTS);
+        List<BlockedKey> told = new CopyOnWriteArrayList<>();
+        limiter.onBlock(told::add);
+        offend(limiter);
+        until(() -> !told.isEmpty(), "the observer is told", Duration.ofSeconds(20));
+    }
+
+    @Test
+    void anEndlessNumberOfBlocksIsKnownOfABoundedNumberOfKeys() {
+        RateLimiter limiter = REDIS.backend(ticker)
+                .limiter(builder().rate("1/h").build(), RedisLimitOptions.DEFAULTS.maximumKeys(100));
+        for (int i = 0; i < 300; i++) {
+            limiter.tryAcquire("k" + i, 1);
+            assertThat(limiter.tryAcquire("k" + i, 1)).isFalse();
+        }
+        assertThat(limiter.blockedKeys().count()).isBetween(50L, 100L);
+        assertThat(limiter.peek("k0", 1, 0).blocked()).isTrue();
+    }
+
+    @Test
+    void blocksThatALimitWithoutBlocksHasEndedComeBackOnNoNodeThatStartsLater() {
+        RateLimiter limiter = node(limit());
+        offend(limiter);
+        limiter.update(builder().withoutBlocks().build());
+        assertThat(limiter.reserve("other", 1, 0).isRefused()).isFalse();
+        RateLimiter later = node(limit());
+        assertThat(later.peek("k", 1, 0).blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(offend(later).retryAfter()).isEqualTo(BLOCK);
+        assertThat(later.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK, 1));
+        assertThat(node(limit()).peek("k", 1, 0).blocked()).isTrue();
     }
 }

@@ -439,6 +439,8 @@ class FaultsTest {
             REDIS.server().freeze();
             try (Load load = new Load(limiter, 4, caller -> "k" + caller)) {
                 until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", PATIENCE);
+                // A single late reply is no outage.
+                until(() -> backend.health().state() == RedisHealth.State.DOWN, "an outage", PATIENCE);
                 REDIS.server().thaw();
                 awaitRecovery("log", limiter);
             }

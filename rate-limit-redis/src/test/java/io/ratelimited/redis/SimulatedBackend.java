@@ -35,6 +35,6 @@ public final class SimulatedBackend {
 
     /** Whether some of Redis does not decide for this node. */
     public static boolean isAway(RedisBackend backend) {
-        return !backend.context().connection().isUp();
+        return backend.context().connection().isHeldUp();
     }
 }

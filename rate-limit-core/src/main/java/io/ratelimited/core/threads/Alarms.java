@@ -4,10 +4,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Alarms of all limits, kept by one thread that ends when there are none. Thread-safe. */
+/** Alarms of all limits, kept by one thread that ends a second after the last one. Thread-safe. */
 public final class Alarms {
 
-    private static final long IDLE_SECONDS = 10;
+    private static final long IDLE_SECONDS = 1;
     private static final ScheduledThreadPoolExecutor TIMER = timer();
 
     private Alarms() {}

@@ -2,6 +2,7 @@ package io.ratelimited.redis.connection;
 
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +19,9 @@ final class CommandSender {
 
     private static final int MAX_REDIRECTIONS = 5;
 
+    /** Time for a reply while the application starts: classes are loaded meanwhile, and scripts sent for the first time. */
+    private static final long FIRST_REPLY_NANOS = TimeUnit.SECONDS.toNanos(2);
+
     private final RedisConnector connector;
     private final Primaries primaries;
     private final Threads threads;
@@ -31,6 +35,8 @@ final class CommandSender {
     private volatile boolean deceived;
 
     private volatile boolean closed;
+    /** Whether replies have {@link #FIRST_REPLY_NANOS}; callers wait no longer for that. */
+    private volatile boolean starting;
 
     /** A command on the connection that it is routed to. */
     interface Command<T> {
@@ -59,6 +65,14 @@ final class CommandSender {
     /** The first argument of every script. */
     String time() {
         return testTime.apply(time.word());
+    }
+
+    void starting() {
+        starting = true;
+    }
+
+    void started() {
+        starting = false;
     }
 
     /** Refuses every command from now on. */
@@ -97,13 +111,16 @@ final class CommandSender {
         return time.isKnown() && primaries.of(key) == server ? server : null;
     }
 
-    /** @param keys of the command, all of them on one server */
-    <T> CompletableFuture<T> send(String[] keys, Command<T> command) {
+    /**
+     * @param keys of the command, all of them on one server
+     * @param awaited whether a caller may wait for it
+     */
+    <T> CompletableFuture<T> send(String[] keys, boolean awaited, Command<T> command) {
         Server server = primaries.of(keys[0]);
         String refusal = refusal(server);
         return refusal != null || server == null
                 ? CompletableFuture.failedFuture(Replies.notSent(String.valueOf(refusal)))
-                : send(server, keys, command);
+                : send(server, keys, awaited, command);
     }
 
     /** Returns whether this thread reads a reply, and may run code of callers that never blocks. */
@@ -134,12 +151,20 @@ final class CommandSender {
         return true;
     }
 
-    /** @param keys of the command, all of them on the server */
+    /** A command that a caller may wait for, whose keys are all on the server. */
     <T> CompletableFuture<T> send(Server server, String[] keys, Command<T> command) {
+        return send(server, keys, true, command);
+    }
+
+    private <T> CompletableFuture<T> send(Server server, String[] keys, boolean awaited, Command<T> command) {
         health.called();
-        Reply<T> reply = new Reply<>(keys, command, server);
+        Reply<T> reply = new Reply<>(keys, awaited, command, server);
         reply.sendTo(server, false);
-        deadlines.add(reply);
+        if (starting) {
+            threads.at(reply.sentAt + FIRST_REPLY_NANOS, reply::expire);
+        } else {
+            deadlines.add(reply);
+        }
         return reply;
     }
 
@@ -150,6 +175,7 @@ final class CommandSender {
         /** The first of them. */
         private final String key;
 
+        private final boolean awaited;
         private final Command<T> command;
         private int redirections;
         /** Whether the keys have been removed because no script could read them. */
@@ -161,9 +187,10 @@ final class CommandSender {
         private final long deadline = deadlines.of(sentAt);
         private volatile @Nullable CompletableFuture<?> sent;
 
-        private Reply(String[] keys, Command<T> command, Server server) {
+        private Reply(String[] keys, boolean awaited, Command<T> command, Server server) {
             this.keys = keys;
             this.key = keys[0];
+            this.awaited = awaited;
             this.command = command;
             this.server = server;
         }
@@ -222,7 +249,7 @@ final class CommandSender {
                 if (Replies.isBreak(cause)) {
                     target.failedBy(link);
                 } else if (!Replies.isBetweenServers(cause) && !time.handleRefusal(cause)) {
-                    target.failed(key, sentAt, cause);
+                    target.failed(key, sentAt, cause, awaited);
                 }
             }
             completeExceptionally(cause);
@@ -264,7 +291,7 @@ final class CommandSender {
             }
             TimeoutException late = new TimeoutException("Redis did not answer in time");
             health.timedOut();
-            server.failed(key, sentAt, late);
+            server.failed(key, sentAt, late, awaited);
             CompletableFuture<?> unanswered = sent;
             if (completeExceptionally(late) && unanswered != null) {
                 unanswered.cancel(false);

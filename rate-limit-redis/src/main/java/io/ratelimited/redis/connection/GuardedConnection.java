@@ -84,6 +84,7 @@ public final class GuardedConnection implements AutoCloseable {
     private final Primaries primaries;
     private final CommandSender sender;
     private final Deliveries deliveries;
+    private final Evictions evictions;
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
     private final CompletableFuture<Void> connected = new CompletableFuture<>();
 
@@ -111,6 +112,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.primaries = new Primaries(connector, threads, health, timeoutNanos, new Recovery());
         this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time, testTime);
         this.deliveries = new Deliveries(sender, threads);
+        this.evictions = new Evictions(primaries, sender, threads, health);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -131,6 +133,11 @@ public final class GuardedConnection implements AutoCloseable {
     /** Completes when this node has been connected for the first time, and knows the time if it has to. */
     public CompletableFuture<Void> connected() {
         return connected.thenCompose(done -> time.isKnown() ? connected : time.firstKnown());
+    }
+
+    /** Returns whether there has been a connection. */
+    public boolean isConnected() {
+        return connected.isDone();
     }
 
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
@@ -217,12 +224,27 @@ public final class GuardedConnection implements AutoCloseable {
      * error.
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
-        return sender.send(on, (link, asking) -> link.eval(script, on, args, asking));
+        return sender.send(on, !script.equals(Script.HEARTBEAT), (link, asking) -> link.eval(script, on, args, asking));
+    }
+
+    /** Looks whether servers remove keys when their memory is full. Completes when all have replied or failed. */
+    public CompletableFuture<Void> lookForEvictions() {
+        return evictions.look();
+    }
+
+    /** Gives Redis two seconds for each reply until {@link #started}; callers wait no longer than the timeout. */
+    public void starting() {
+        sender.starting();
+    }
+
+    /** Ends the time in which Redis has longer for its replies. */
+    public void started() {
+        sender.started();
     }
 
     /** Removes a key, as {@link #eval} would. */
     public CompletableFuture<Long> delete(String key) {
-        return sender.send(new String[] {key}, (link, asking) -> link.delete(key));
+        return sender.send(new String[] {key}, true, (link, asking) -> link.delete(key));
     }
 
     /**
@@ -340,9 +362,14 @@ public final class GuardedConnection implements AutoCloseable {
         }
     }
 
-    /** Returns whether all primaries decide. */
+    /** Returns whether all primaries decide; a single late reply is no outage. */
     public boolean isUp() {
-        return !isDown() && primaries.away() == 0;
+        return !isDown() && primaries.out() == 0;
+    }
+
+    /** Returns whether calls of some key are not sent now, be it for a single late reply. */
+    public boolean isHeldUp() {
+        return isDown() || primaries.away() > 0;
     }
 
     /** Returns whether no primary decides. */
@@ -350,7 +377,7 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.isClosed()
                 || !connected.isDone()
                 || !time.isKnown()
-                || primaries.away() == primaries.all().size();
+                || primaries.out() == primaries.all().size();
     }
 
     /** The last failure in one line; null if there was none. */

@@ -54,6 +54,11 @@ final class Primaries {
         return servers.values().stream().filter(Server::isAway).count();
     }
 
+    /** Those that are away for more than a single late reply. */
+    long out() {
+        return servers.values().stream().filter(Server::isOut).count();
+    }
+
     /** The primary that has a key; null when none is known. */
     @Nullable
     Server of(String key) {

@@ -27,14 +27,17 @@ final class Server {
      *    connection that comes late, after another is in use, is closed.
      * V2 A call that waits for a connection is answered: by the next one, or with a failure when connecting fails, when the
      *    breaker is open as the connection breaks, and when the server is retired.
-     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a command was sent, and by
+     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a caller's command was sent, and by
      *    failures in a row; one connection that breaks is one failure, however many calls were pending there. The owner
-     *    hears of each of these openings once.
+     *    hears once of each of these openings that is an outage. A single late reply is none: the server is probed at once, and
+     *    the owner hears of it, if it is silent for a second timeout. A command that no caller waits for does not open the
+     *    breaker before that.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
      *    answer at a time, and the owner sends the commands that come first before it readmits callers.
      * V5 A connection has one probe at a time. One that is closed has none: an answer to its probe means nothing.
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
-     *    perhaps to a server that is not the primary any more. No attempt waits for another.
+     *    perhaps to a server that is not the primary any more. No attempt waits for another, but the first few, which are four
+     *    seconds apart.
      * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still
      *    be answered; or by the reply to its probe, which comes behind theirs.
      * V8 A retired server takes no connection into use, and is not readmitted.
@@ -45,6 +48,12 @@ final class Server {
 
     /** A connection that breaks after so long under no call is no fault of the server: it may close those that nobody uses. */
     private static final long LASTING_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    /** The same for the first: a server that is silent ends it earlier, but a slow processor loads classes for seconds. */
+    private static final long FIRST_CONNECT_MILLIS = 10_000;
+
+    /** The first attempts to connect begin so long after each other. */
+    private static final long FIRST_NANOS = TimeUnit.SECONDS.toNanos(4);
 
     /** Decides about the consequences of a server's changes. */
     interface Owner {
@@ -83,10 +92,17 @@ final class Server {
     private volatile long heardAt;
 
     private volatile @Nullable Throwable lastFailure;
+    /** The outage of which the owner has heard. */
+    private volatile @Nullable Object announced;
     /** A key that the server holds, for the probe. */
     private volatile @Nullable String key;
     /** Connections whose probe has not been answered. */
     private final Set<RedisLink> probed = ConcurrentHashMap.newKeySet();
+
+    /** Whether there has been a connection. */
+    private volatile boolean everUsed;
+    /** Time of the last attempt to connect: {@link Threads#nanos}. */
+    private volatile long attemptedAt;
 
     private final Object recovery = new Object();
     private volatile boolean retired;
@@ -106,6 +122,24 @@ final class Server {
 
     boolean isAway() {
         return breaker.isOpen();
+    }
+
+    /** Returns whether the server is away for more than a single late reply. */
+    boolean isOut() {
+        Object outage = breaker.outage();
+        return outage != null && outage == announced;
+    }
+
+    /** Tells the owner of an outage, once. */
+    private void announce(Throwable reason) {
+        synchronized (recovery) {
+            Object outage = breaker.outage();
+            if (retired || outage == null || outage == announced) {
+                return;
+            }
+            announced = outage;
+        }
+        owner.away(reason);
     }
 
     /** See {@link Breaker#outage}. */
@@ -129,13 +163,18 @@ final class Server {
     /** Opens the breaker: nobody asks the server before it has got the commands that come first after an outage. */
     void takeOver() {
         breaker.open();
+        announced = breaker.outage();
     }
 
     void connect() {
         if (retired) {
             return;
         }
-        threads.call(() -> connector.connect(address), CONNECT_MILLIS, RedisLink::close)
+        attemptedAt = threads.nanos();
+        threads.call(
+                        () -> connector.connect(address),
+                        everUsed ? CONNECT_MILLIS : FIRST_CONNECT_MILLIS,
+                        RedisLink::close)
                 .whenComplete((made, failure) -> {
                     if (failure != null) {
                         notConnected(Replies.cause(failure));
@@ -153,10 +192,11 @@ final class Server {
     private void notConnected(Throwable reason) {
         if (link() == null && !retired) {
             lastFailure = reason;
-            if (breaker.open()) {
-                owner.away(reason);
-            } else {
+            breaker.open();
+            if (isOut()) {
                 owner.stillAway(reason);
+            } else {
+                announce(reason);
             }
             ready.completeExceptionally(Replies.notSent("not connected to Redis"));
         }
@@ -174,6 +214,7 @@ final class Server {
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
             usedSince = threads.nanos();
+            everUsed = true;
         }
         awaited.complete(made);
         made.onBreak(() -> lost(made));
@@ -232,7 +273,7 @@ final class Server {
         if (!retired && breaker.failed()) {
             Throwable reason = new IOException("the connection breaks again and again");
             lastFailure = reason;
-            owner.away(reason);
+            announce(reason);
         }
     }
 
@@ -245,8 +286,10 @@ final class Server {
     /**
      * A command has failed. If the server has been silent for the whole timeout since, the next caller would wait in vain
      * too.
+     *
+     * @param awaited whether a caller may have waited for it
      */
-    void failed(String failedKey, long sentAt, Throwable reason) {
+    void failed(String failedKey, long sentAt, Throwable reason, boolean awaited) {
         key = failedKey;
         lastFailure = reason;
         boolean late = reason instanceof TimeoutException;
@@ -255,13 +298,32 @@ final class Server {
         if (!late) {
             heardAt = now;
         }
-        if ((silent ? breaker.open() : breaker.failed()) && !retired) {
-            owner.away(reason);
-            RedisLink current = link();
-            if (silent && current != null) {
-                // Answered as soon as the server goes on, so that a pause is an outage only while it lasts.
-                probe(current);
+        if (retired) {
+            return;
+        }
+        if (!silent) {
+            if (breaker.failed()) {
+                announce(reason);
             }
+        } else if (!awaited || breaker.open()) {
+            suspect(reason);
+        }
+    }
+
+    /** Asks a silent server once more; it is away if it stays silent for another timeout. */
+    private void suspect(Throwable reason) {
+        Object outage = breaker.outage();
+        long since = threads.nanos();
+        threads.at(since + timeoutNanos, () -> {
+            if (breaker.outage() == outage && heardAt - since < 0 && !retired) {
+                breaker.open();
+                announce(reason);
+            }
+        });
+        RedisLink current = link();
+        if (current != null) {
+            // Answered as soon as the server goes on, so that a pause is an outage only while it lasts.
+            probe(current);
         }
     }
 
@@ -273,8 +335,9 @@ final class Server {
         if (away && current != null) {
             probe(current);
         }
-        // An attempt that hangs holds up no other one.
-        if (current == null || silent || (away && needsAnother(lastFailure))) {
+        // An attempt that hangs holds up no other one. The first loads many classes, for which it needs the processor.
+        boolean first = !everUsed && !away && threads.nanos() - attemptedAt < FIRST_NANOS;
+        if ((current == null && !first) || silent || (away && needsAnother(lastFailure))) {
             connect();
         }
     }
@@ -300,7 +363,11 @@ final class Server {
             }
             boolean inUse = asked == link();
             if (failure != null && breaker.isOpen() && !Replies.isNotSent(failure)) {
-                owner.stillAway(Replies.cause(failure));
+                if (isOut()) {
+                    owner.stillAway(Replies.cause(failure));
+                } else {
+                    announce(Replies.cause(failure));
+                }
             }
             if (failure == null && threads.nanos() - sentAt <= timeoutNanos) {
                 recovered(asked);
@@ -335,6 +402,7 @@ final class Server {
 
     private void recovered(RedisLink good) {
         synchronized (recovery) {
+            heardAt = threads.nanos();
             if (retired || !breaker.isOpen()) {
                 closeUnused(good);
                 return;
@@ -342,7 +410,6 @@ final class Server {
             if (good != link()) {
                 use(good);
             }
-            heardAt = threads.nanos();
             owner.answers(this);
         }
     }

@@ -15,7 +15,10 @@ import org.jspecify.annotations.Nullable;
  * limit on another node may end it sooner. Immutable.
  *
  * @param parameters under which it was refused
+ * @param patienceMicros the rejection was no violation for callers who are more patient: {@link PermitRequest#patienceMicros};
+ *     {@link Long#MAX_VALUE} if the call was exempt from blocks
  * @param until the time at which it is to be forgotten
+ * @param blockedAlone whether the budget would have admitted the call, so that {@code due} says nothing about more permits
  * @param due the time at which the budget would admit the refused call
  * @param block of its key; null if it was not blocked
  * @param blockedUntil the end of that
@@ -27,7 +30,9 @@ record Denial(
         ScriptParameters parameters,
         long permits,
         long maxWaitMicros,
+        long patienceMicros,
         long until,
+        boolean blockedAlone,
         long due,
         long remaining,
         long fullAt,
@@ -48,7 +53,9 @@ record Denial(
                 reply.parameters(),
                 call.permits(),
                 call.maxWaitMicros(),
+                call.exempt() ? Long.MAX_VALUE : call.patienceMicros(),
                 sentAt + Math.min(LONGEST, retry),
+                block != null && ~reply.outcome() <= 1_000,
                 sentAt + Math.max(hold, ~reply.outcome()),
                 reply.remaining(),
                 sentAt + reply.reset(),
@@ -59,12 +66,22 @@ record Denial(
 
     /** The refusal that Redis would give to a call now; null if that is not known. */
     @Nullable
-    ScriptReply refusal(ScriptParameters current, long number, long longestWaitMicros, long now) {
+    ScriptReply refusal(ScriptParameters current, Wanted wanted, long now) {
+        long number = wanted.permits();
+        long longestWaitMicros = PermitRequest.micros(wanted.maxWait());
+        boolean blocked = block != null && blockedUntil - now > 0;
+        // A violation has to reach Redis, and the end of a block is not for those who are exempt.
+        if (wanted.exempt() || (!blocked && PermitRequest.micros(wanted.patience()) < patienceMicros)) {
+            return null;
+        }
         if (parameters != current || maxWaitMicros != longestWaitMicros || permits > number || now - until >= 0) {
             return null;
         }
         long dueThen = due;
         if (number > permits) {
+            if (blockedAlone) {
+                return null;
+            }
             Algorithm algorithm = current.limit().algorithm();
             // The next window of the calendar has room for any call, unless some wait for it.
             boolean opens = algorithm.followsCalendar() && due == fullAt;
@@ -82,7 +99,7 @@ record Denial(
         }
         ScriptReply refusal = new ScriptReply(
                 ~Math.max(1, dueThen - now), remaining, Math.max(0, fullAt - now), "", current, Source.DENY_CACHE);
-        return block == null || blockedUntil - now <= 0
+        return block == null || !blocked
                 ? refusal
                 : refusal.withBlock(block.after(block.leftNanos() - (blockedUntil - now)));
     }

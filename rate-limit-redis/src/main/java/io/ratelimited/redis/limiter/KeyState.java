@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,7 +33,8 @@ final class KeyState {
     private static final long LONGEST_PEEK = TimeUnit.SECONDS.toNanos(1);
 
     private final String name;
-    private List<PermitRequest> waiting = new ArrayList<>(4);
+    /** Empty and unchangeable until a call joins: most states outlive their calls. */
+    private List<PermitRequest> waiting = List.of();
     /** A script call is pending, or the calls of one are being answered. */
     private boolean busy;
     /** Out of {@link Keys}, and of no more use. */
@@ -70,6 +72,9 @@ final class KeyState {
         if (ended) {
             return Joined.NOT;
         }
+        if (waiting.isEmpty()) {
+            waiting = new ArrayList<>(4);
+        }
         waiting.add(call);
         boolean sends = !busy;
         busy = true;
@@ -84,7 +89,7 @@ final class KeyState {
         }
         List<PermitRequest> all = waiting;
         if (all.size() <= MAX_CALLS) {
-            waiting = new ArrayList<>(4);
+            waiting = List.of();
             return all;
         }
         waiting = new ArrayList<>(all.subList(MAX_CALLS, all.size()));
@@ -94,7 +99,7 @@ final class KeyState {
     /** The calls behind an unanswered one would wait in vain too. */
     synchronized List<PermitRequest> giveUp() {
         List<PermitRequest> behind = waiting;
-        waiting = new ArrayList<>(4);
+        waiting = List.of();
         return behind;
     }
 
@@ -241,22 +246,36 @@ final class KeyState {
     }
 
     /**
-     * The states of keys on this node, in two generations: the young one becomes the old one after some seconds, or when it
-     * is full, and states that nobody has looked for meanwhile are dropped with the old one. Thread-safe.
+     * The states of keys on this node, in two generations: the young one becomes the old one after a second, or when it is
+     * full, and states that nobody has looked for meanwhile are dropped with the old one. A timer does so when no caller comes
+     * any more, so that a state outlives the last call of its key by three seconds at most. Thread-safe.
      */
     static final class Keys {
 
-        private static final long GENERATION = TimeUnit.SECONDS.toNanos(3);
+        /** No answer is remembered for longer. */
+        static final long GENERATION = TimeUnit.SECONDS.toNanos(1);
+
+        private static final long GENERATION_MILLIS = TimeUnit.NANOSECONDS.toMillis(GENERATION);
+
+        /** Runs a task once, after a time; one that belongs to something closed may never run it. */
+        interface Timer {
+
+            void later(long millis, Runnable task);
+        }
 
         private final Ticker ticker;
+        private final Timer timer;
         private final long most;
         private volatile ConcurrentHashMap<String, KeyState> young = new ConcurrentHashMap<>();
         private volatile ConcurrentHashMap<String, KeyState> old = new ConcurrentHashMap<>();
         private volatile long begunAt;
+        /** The timer is going to look: never while there are no states, so that nothing holds an unused limiter. */
+        private final AtomicBoolean watched = new AtomicBoolean();
 
         /** @param maximumKeys that are remembered at the most, beside those with calls on their way */
-        Keys(Ticker ticker, long maximumKeys) {
+        Keys(Ticker ticker, Timer timer, long maximumKeys) {
             this.ticker = ticker;
+            this.timer = timer;
             this.most = Math.max(1, maximumKeys / 2);
             this.begunAt = ticker.nanos();
         }
@@ -288,6 +307,7 @@ final class KeyState {
             if (now - begunAt >= GENERATION || all.mappingCount() >= most) {
                 grow(all);
             }
+            watch();
             return present == null ? state : present;
         }
 
@@ -299,6 +319,22 @@ final class KeyState {
                 old = seen;
                 young = new ConcurrentHashMap<>();
                 begunAt = ticker.nanos();
+            }
+        }
+
+        private void watch() {
+            if (!watched.get() && watched.compareAndSet(false, true)) {
+                timer.later(GENERATION_MILLIS, this::look);
+            }
+        }
+
+        private void look() {
+            if (ticker.nanos() - begunAt >= GENERATION) {
+                grow(young);
+            }
+            watched.set(false);
+            if (!young.isEmpty() || !old.isEmpty()) {
+                watch();
             }
         }
 

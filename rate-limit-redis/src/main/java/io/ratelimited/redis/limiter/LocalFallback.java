@@ -9,8 +9,8 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
@@ -29,6 +29,11 @@ final class LocalFallback {
      * servers.
      */
     private final ConcurrentHashMap<String, LocalBudgets> budgets = new ConcurrentHashMap<>();
+
+    /** For violations of limits with blocks; null until a call needs it. Guarded by this. */
+    private @Nullable InMemoryRateLimiter evidence;
+    /** The limit that {@link #evidence} has. Guarded by this. */
+    private @Nullable ScriptParameters evidenceOf;
 
     /**
      * Permits of a key.
@@ -118,45 +123,97 @@ final class LocalFallback {
     void reset(@Nullable String text, String fullName) {
         context.connection().changeCharge(fullName, owed -> null);
         budgets.values().forEach(each -> each.reset(text));
+        synchronized (this) {
+            if (evidence != null) {
+                evidence.reset(text);
+            }
+        }
     }
 
-    Reservation reserve(ScriptParameters current, @Nullable String text, String name, long permits, long maxWait) {
-        Reservation decided = local(current.limit(), name).reserve(text, permits, maxWait);
+    Reservation reserve(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
+        long permits = wanted.permits();
+        Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
-        if (reply.hasRetry() && text != null && NodeBlocks.isOffence(current, maxWait)) {
+        if (text != null
+                && permits > 0
+                && NodeBlocks.byRefusal(current, wanted.exempt())
+                && violates(current, text, wanted)) {
             reply = reply.withBlock(blocks.offend(current, text, name));
         }
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
-        return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, (excess, elapsed) -> {
-            decided.settle(permits + excess);
-            if (excess > 0) {
-                charge(current, name, excess);
-            } else {
+        return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, end -> {
+            if (end.excess() != 0) {
+                decided.settle(permits + end.excess());
+            }
+            if (end.excess() > 0) {
+                charge(current, name, end.excess());
+            } else if (end.excess() < 0) {
                 // Permits that have been charged in Redis already stay charged: they may have lapsed there.
                 context.connection()
                         .changeCharge(
                                 fullName,
                                 owed -> owed instanceof Spent spent && spent.batch == batch
-                                        ? spent.less(-excess)
+                                        ? spent.less(-end.excess())
                                         : owed);
             }
-            if (permits + excess > 0 && NodeBlocks.isByCharge(current, text)) {
-                offendIfExhausted(current, Objects.requireNonNull(text), name);
+            if (end.charged() > 0 && text != null && NodeBlocks.byCharge(current, text)) {
+                charged(current, text, name, end.charged(), wanted, end.mayBlock());
             }
             return reply(current, decided.decision(), permits);
         });
     }
 
-    private void offendIfExhausted(ScriptParameters current, String text, String name) {
-        Decision next = local(current.limit(), name).peek(text, 1, 0);
-        if (!next.admitted() && !next.never()) {
+    /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
+    Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
+        if (refusal.blocked()
+                || refusal.retryAfter() == null
+                || !NodeBlocks.byRefusal(current, wanted.exempt())
+                || !violates(current, text, wanted)) {
+            return refusal;
+        }
+        ScriptBlocks.State block = blocks.offend(current, text, name);
+        return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
+    }
+
+    /**
+     * Counts a call of a key against the whole limit, and returns whether that rejects it however long its policy lets it wait:
+     * what is over this node's share alone is within the limit.
+     */
+    private boolean violates(ScriptParameters current, String text, Wanted wanted) {
+        Reservation asked = evidence(current).reserve(text, wanted.permits(), wanted.patience());
+        return asked.isRefused() && !asked.decision().never();
+    }
+
+    /** Counts what a call was charged against the whole limit, and begins a block if that leaves no permit. */
+    private void charged(
+            ScriptParameters current, String text, String name, long cost, Wanted wanted, boolean mayBlock) {
+        InMemoryRateLimiter whole = evidence(current);
+        whole.reserve(text, 0, 0).settle(cost);
+        if (mayBlock
+                && !wanted.exempt()
+                && !whole.peek(text, 1, wanted.patience()).admitted()) {
             blocks.offend(current, text, name);
         }
     }
 
-    Decision peek(ScriptParameters current, @Nullable String text, String name, long permits, long maxWait) {
-        return reply(current, local(current.limit(), name).peek(text, permits, maxWait), permits)
+    /** The whole limit without blocks, which counts only what this node has decided by itself. */
+    private synchronized InMemoryRateLimiter evidence(ScriptParameters current) {
+        InMemoryRateLimiter known = evidence;
+        Limit whole = NodeShare.of(current.limit().toBuilder().charged(false).build(), 1);
+        if (known == null || known.limit().algorithm() != whole.algorithm()) {
+            known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
+            evidence = known;
+        } else if (evidenceOf != current) {
+            known.update(whole);
+        }
+        evidenceOf = current;
+        return known;
+    }
+
+    Decision peek(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
+        long permits = wanted.permits();
+        return reply(current, local(current.limit(), name).peek(text, permits, wanted.maxWait()), permits)
                 .decision();
     }
 

@@ -1,7 +1,6 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
@@ -46,16 +45,10 @@ final class MultiLimitCall {
      * @param together as of {@link AllOf#permitsTogether}
      */
     private record Part(
-            Claim claim,
-            RemoteLimiter limiter,
-            @Nullable String caller,
-            String name,
-            long permits,
-            long together,
-            long maxWait) {
+            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted, long together) {
 
         private PermitRequest request() {
-            return new PermitRequest(permits, maxWait);
+            return new PermitRequest(wanted, caller);
         }
 
         /** The blocks of a limit under which the key can be blocked; else null. */
@@ -64,12 +57,12 @@ final class MultiLimitCall {
         }
 
         private Asked asked(ScriptParameters parameters) {
-            return new Asked(name, permits, maxWait, parameters);
+            return new Asked(name, wanted, parameters);
         }
     }
 
     /** The request to one limit. */
-    private record Asked(String name, long permits, long maxWait, ScriptParameters parameters) {}
+    private record Asked(String name, Wanted wanted, ScriptParameters parameters) {}
 
     /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
     MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
@@ -78,12 +71,10 @@ final class MultiLimitCall {
         Claim[] all = claims.toArray(Claim[]::new);
         for (int i = 0; i < all.length; i++) {
             Claim claim = all[i];
-            Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             String caller = KeyNames.text(claim.key());
-            long maxWait = limiter.longestWait(caller, claim.maxWaitNanos());
             long together = AllOf.permitsTogether(all, i);
-            parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), together, maxWait));
+            parts.add(new Part(claim, limiter, caller, limiter.name(caller), limiter.wanted(caller, claim), together));
         }
     }
 
@@ -118,7 +109,7 @@ final class MultiLimitCall {
         for (Part part : parts) {
             if (!(part.limiter instanceof RedisRateLimiter limiter)
                     || limiter.parameters().isConstant()
-                    || limiter.parameters().isNever(part.permits)
+                    || limiter.parameters().isNever(part.wanted.permits())
                     || limiter.blocks.owed(part.caller, limiter.parameters()) != null
                     || !names.add(part.name())) {
                 return false;
@@ -147,7 +138,7 @@ final class MultiLimitCall {
             Part part = parts.get(i);
             keys.add(used.get(i).fullName(part.name()));
             if (part.blocks(used.get(i)) != null) {
-                blocks.add(ScriptBlocks.fullName(part.name()));
+                blocks.add(ScriptBlocks.fullName(used.get(i).fullName(part.name())));
             }
         }
         keys.addAll(blocks);
@@ -171,9 +162,10 @@ final class MultiLimitCall {
         ScriptArguments args =
                 new ScriptArguments().add(context.connection().time()).add(operation.toString());
         used.forEach(limit -> limit.appendTo(args));
-        for (ScriptBlocks own : blocks) {
+        for (int i = 0; i < used.size(); i++) {
+            ScriptBlocks own = blocks.get(i);
             if (own != null) {
-                own.appendTo(args);
+                own.appendTo(args, rate(parts.get(i)).blocks.liftedMicros());
             }
         }
         for (int i = 0; i < used.size(); i++) {
@@ -199,7 +191,7 @@ final class MultiLimitCall {
         boolean refused = false;
         for (int i = 0; i < refusals.length; i++) {
             Part part = parts.get(i);
-            ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.permits, part.maxWait);
+            ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.wanted);
             if (denied != null && !denied.admitted()) {
                 refusals[i] = denied.decision();
                 refused = true;
@@ -250,10 +242,10 @@ final class MultiLimitCall {
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
                 rate(part).blocks.learn(Objects.requireNonNull(part.caller), state);
-                decided = decided.withBlock(state);
+                decided = part.wanted.exempt() ? decided : decided.withBlock(state);
             }
             replies.add(decided);
-            taken.add(rate(part).reservation(part.name(), part.caller, part.permits, decided));
+            taken.add(rate(part).reservation(part.name(), part.caller, part.wanted, decided));
             refused |= !decided.admitted();
             timed &= decided.admitted() || decided.hasRetry();
         }
@@ -267,8 +259,29 @@ final class MultiLimitCall {
             }
             return refused(taken);
         }
+        List<Reservation> blocked = blockedHere(used, taken);
+        if (blocked != null) {
+            return blocked;
+        }
         parts.forEach(part -> rate(part).taken(part.name()));
         return taken;
+    }
+
+    /** Gives all back and rejects the call if this node knows of a block that Redis has lost; null if there is none. */
+    private @Nullable List<Reservation> blockedHere(List<ScriptParameters> used, List<Reservation> taken) {
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        boolean refused = false;
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            ScriptReply owed = part.wanted.exempt() ? null : rate(part).blocks.owed(part.caller, used.get(i));
+            refusals[i] = owed == null ? null : owed.decision();
+            refused |= owed != null;
+        }
+        if (!refused) {
+            return null;
+        }
+        giveBack(taken);
+        return refused(refusals);
     }
 
     private static List<Reservation> refused(@Nullable Decision[] refusals) {
@@ -284,13 +297,12 @@ final class MultiLimitCall {
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
         return askThenTake(
                 part -> part.limiter
-                        .peekInRedis(part.caller, part.together, part.maxWait, 0)
-                        .exceptionally(failure ->
-                                part.limiter.peekWithoutRedis(part.caller, part.together, part.maxWait, failure)),
+                        .peekInRedis(part.caller, part.wanted.withPermits(part.together), 0)
+                        .exceptionally(failure -> part.limiter.peekWithoutRedis(
+                                part.caller, part.wanted.withPermits(part.together), failure)),
                 part -> part.limiter
-                        .reserveInRedis(part.caller, part.permits, part.maxWait)
-                        .exceptionally(failure ->
-                                part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure)));
+                        .reserveInRedis(part.caller, part.wanted)
+                        .exceptionally(failure -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)));
     }
 
     private CompletableFuture<List<Reservation>> askThenTake(
@@ -350,10 +362,9 @@ final class MultiLimitCall {
     private List<Reservation> withoutRedis(Throwable failure) {
         try {
             return askThenTake(
-                            part -> decided(() ->
-                                    part.limiter.peekWithoutRedis(part.caller, part.together, part.maxWait, failure)),
-                            part -> decided(() ->
-                                    part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure)))
+                            part -> decided(() -> part.limiter.peekWithoutRedis(
+                                    part.caller, part.wanted.withPermits(part.together), failure)),
+                            part -> decided(() -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)))
                     .join();
         } catch (CompletionException ex) {
             throw ex.getCause() instanceof RuntimeException cause ? cause : ex;

@@ -4,63 +4,160 @@ import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
-import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.memory.block.BlockObservers;
-import io.ratelimited.core.memory.block.KeyBlocks;
+import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.limiter.KnownBlocks.Known;
 import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The blocks of a limit on Redis that this node knows of. While Redis decides, each of its replies replaces what is known. While
- * it does not, a known block holds here, and blocks that begin here are owed to Redis: they hold here until it has them.
- * Thread-safe.
+ * it does not, a known block holds here, and blocks that begin here are owed to Redis: they hold here until it has them. So
+ * does a block that Redis has lost, as one that has restarted empty: it hears of all of them before it decides again. Thread-safe.
  */
 final class NodeBlocks {
 
     /** As many as a connection keeps commands. */
     private static final int MOST_OWED = 20_000;
 
+    /** No caller has this key: it was forgiven when all blocks of the limit ended for good. */
+    private static final String ALL = "\0all";
+
+    /** As in the script. */
+    private static final long LEARNED_NANOS = 1_000_000_000;
+
     private final LimiterContext context;
-    private final KeyBlocks known;
-    /** Texts of keys whose block began here, as long as Redis has not replied that it has it: until then it holds here. */
-    private final Set<String> owed = ConcurrentHashMap.newKeySet();
+    private final Function<String, String> names;
+    private final Consumer<String> onBegin;
+    private final KnownBlocks known;
+    private final AtomicBoolean followsRecoveries = new AtomicBoolean();
+    private final Runnable recovery = this::tellAll;
+    private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
 
-    private final BlockObservers observers = new BlockObservers();
+    private volatile ScriptParameters parameters;
+    /** Blocks that began until then have ended for good, since the limit had none: microseconds since 1970, of Redis. */
+    private final AtomicLong liftedMicros = new AtomicLong();
+    /** Done when Redis has told this node which blocks have ended for good, or has not answered. */
+    private volatile CompletableFuture<?> askedWhatWasLifted = CompletableFuture.completedFuture(null);
+    /** The latest time of Redis that this node has heard of, less that of its ticker, in microseconds; null for none. */
+    private volatile @Nullable Long clockMicros;
 
-    NodeBlocks(LimiterContext context, Limit limit, long maximumKeys) {
+    /**
+     * @param names the name of a key, from its text
+     * @param onBegin is told the text of a key when this node learns that it is blocked: what is remembered of it does not say so
+     */
+    NodeBlocks(
+            LimiterContext context,
+            ScriptParameters parameters,
+            Function<String, String> names,
+            Consumer<String> onBegin,
+            long maximumKeys) {
         this.context = context;
-        this.known = new KeyBlocks(limit, context.ticker(), () -> maximumKeys);
+        this.parameters = parameters;
+        this.names = names;
+        this.onBegin = onBegin;
+        this.known = new KnownBlocks(context.ticker(), maximumKeys);
+        askWhatWasLifted(parameters);
     }
 
-    void update(Limit limit) {
-        known.update(limit);
+    /** Other nodes may have known that the limit had no blocks for a while. */
+    private void askWhatWasLifted(ScriptParameters current) {
+        if (current.blocks() == null) {
+            return;
+        }
+        GuardedConnection connection = context.connection();
+        askedWhatWasLifted = connection
+                .connected()
+                .thenCompose(connected -> connection.eval(
+                        Script.DECIDE,
+                        keys(current, names.apply(ALL)).toArray(String[]::new),
+                        current.append(begin(current, "peek"), new PermitRequest(1, 0), 1)))
+                .handle((reply, failure) -> {
+                    if (reply != null) {
+                        lifted(ScriptBlocks.read(reply).get(0));
+                    }
+                    return null;
+                });
     }
 
-    void forget(@Nullable String text) {
-        known.forget(text);
-        if (text != null) {
-            owed.remove(text);
+    private void lifted(ScriptBlocks.State all) {
+        if (all.known() && all.level() == 0) {
+            liftedMicros.accumulateAndGet(all.nowMicros() - all.ageNanos() / 1_000, Math::max);
         }
     }
 
+    /** Takes over changed parameters: a limit without blocks ends and forgives all, for good. */
+    void update(ScriptParameters next, boolean countsAnew) {
+        ScriptParameters before = parameters;
+        parameters = next;
+        if (next.blocks() == null && before.blocks() != null) {
+            Long clock = clockMicros;
+            if (clock != null) {
+                long now = clock + nowMicros();
+                liftedMicros.accumulateAndGet(now, Math::max);
+            }
+            known.forgetAll();
+            String name = before.fullName(names.apply(ALL));
+            context.connection()
+                    .deliver(
+                            DeliveryKind.BLOCK,
+                            List.of(name, ScriptBlocks.fullName(name), ScriptBlocks.chargedName(name)),
+                            () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
+                            reply -> lifted(ScriptBlocks.read(reply).get(0)));
+            return;
+        }
+        if (countsAnew) {
+            known.forgetAll();
+        }
+        if (before.blocks() == null) {
+            askWhatWasLifted(next);
+        }
+    }
+
+    void close() {
+        context.connection().forget(recovery);
+    }
+
+    private long nowMicros() {
+        return context.ticker().nanos() / 1_000;
+    }
+
+    long liftedMicros() {
+        return liftedMicros.get();
+    }
+
+    void forget(String text) {
+        known.forget(text);
+    }
+
     Stream<BlockedKey> all() {
-        return known.all();
+        ScriptParameters current = parameters;
+        if (current.blocks() == null || current.isConstant()) {
+            return Stream.empty();
+        }
+        long now = context.ticker().nanos();
+        return known.allRunning()
+                .map(each -> new BlockedKey(
+                        CanonicalKey.ofText(each.getKey()),
+                        Duration.ofNanos(each.getValue().left(now)),
+                        each.getValue().level()));
     }
 
     void observe(Consumer<BlockedKey> observer) {
@@ -69,57 +166,85 @@ final class NodeBlocks {
 
     /** The block of a key as this node knows it; null while it is not blocked. */
     ScriptBlocks.@Nullable State of(@Nullable String text) {
-        BlockedKey block = known.of(text);
-        return block == null ? null : new ScriptBlocks.State(block.left().toNanos(), block.level(), 0);
+        return state(parameters.blocks() == null ? null : known.running(text));
     }
 
-    /** The refusal by a block that this node knows; null for a key that is not blocked. */
+    private ScriptBlocks.@Nullable State state(@Nullable Known block) {
+        return block == null
+                ? null
+                : new ScriptBlocks.State(Math.max(1, block.left(context.ticker().nanos())), block.level());
+    }
+
+    /** The rejection by a block that this node knows; null for a key that is not blocked. */
     @Nullable
     ScriptReply refusal(@Nullable String text, ScriptParameters current, Source source) {
-        ScriptBlocks.State block = of(text);
+        ScriptBlocks.State block = current.isConstant() ? null : of(text);
         return block == null ? null : ScriptReply.blocked(block, current, source);
     }
 
-    /** The refusal by a block that holds whatever Redis says, which does not have it yet; null for none. */
+    /** The rejection by a block that holds whatever Redis says, which does not have it yet; null for none. */
     @Nullable
     ScriptReply owed(@Nullable String text, ScriptParameters current) {
-        return text != null && isOwed(text) ? refusal(text, current, Source.DENY_CACHE) : null;
-    }
-
-    private boolean isOwed(String text) {
-        if (owed.isEmpty() || !owed.contains(text)) {
-            return false;
-        }
-        boolean holds = known.of(text) != null;
-        if (!holds) {
-            owed.remove(text);
-        }
-        return holds;
+        Known block = current.blocks() == null ? null : known.running(text);
+        return block == null || !block.owed() ? null : refusal(text, current, Source.DENY_CACHE);
     }
 
     /** Takes over what Redis has replied about a key. */
     void learn(String text, ScriptBlocks.State state) {
-        if (isOwed(text)) {
+        ScriptParameters current = parameters;
+        ScriptBlocks rule = current.blocks();
+        long now = context.ticker().nanos();
+        clockMicros = state.nowMicros() - now / 1_000;
+        if (rule == null || (state.level() == 0 && !known.has(text))) {
             return;
         }
-        if (state.leftNanos() > 0) {
-            known.learn(text, state.leftNanos(), state.level());
-        } else if (known.of(text) != null) {
-            known.forget(text);
+        boolean[] news = new boolean[2];
+        known.change(text, rule, (key, before) -> {
+            if (before != null && before.owed()) {
+                return before;
+            }
+            // A forgiveness counts for the benefit of the key: this node knows the beginning of a block only nearly.
+            long margin = state.level() == 0 ? LEARNED_NANOS : 0;
+            boolean later = before != null && now + state.leftNanos() + margin - before.begin() < 0;
+            if (before != null && (later || !state.known()) && now - before.end() < rule.quietNanos()) {
+                // Redis has lost it: a block that has ended in order has left its level, or its forgiveness.
+                news[1] = true;
+                return new Known(before.begin(), before.end(), before.level(), true);
+            }
+            if (!state.known() || state.level() == 0) {
+                return null;
+            }
+            news[0] = state.leftNanos() > 0 && (before == null || before.left(now) <= 0);
+            return new Known(now - state.ageNanos(), now + state.leftNanos(), state.level(), false);
+        });
+        if (news[1]) {
+            tellRedis(current, text);
+        }
+        if (news[0]) {
+            followRecoveries();
+            onBegin.accept(text);
         }
         if (state.begunNanos() > 0) {
             tell(new BlockedKey(CanonicalKey.ofText(text), Duration.ofNanos(state.begunNanos()), state.level()));
         }
     }
 
-    /** Replies may come on a thread that others wait for. */
+    /** In a thread of the callers' executor, since others may wait for this one; outside of every lock. */
     private void tell(BlockedKey begun) {
-        if (!observers.isEmpty()) {
+        if (observers.isEmpty()) {
+            return;
+        }
+        Runnable task = () -> observers.forEach(observer -> {
             try {
-                context.callers().execute(() -> observers.tell(begun));
-            } catch (RejectedExecutionException ex) {
-                // The application ends.
+                observer.accept(begun);
+            } catch (RuntimeException ex) {
+                // The others are told all the same.
             }
+        });
+        try {
+            context.callers().execute(task);
+        } catch (RejectedExecutionException ex) {
+            CallbackThreads.SHARED.execute(task);
         }
     }
 
@@ -136,9 +261,14 @@ final class NodeBlocks {
             List<PermitRequest> calls,
             Supplier<CompletableFuture<ScriptReply[]>> budget) {
         GuardedConnection connection = context.connection();
-        String[] keys = {current.fullName(name), ScriptBlocks.fullName(name)};
+        CompletableFuture<?> first = askedWhatWasLifted;
+        if (!first.isDone() && !connection.isDown()) {
+            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget));
+        }
+        String fullName = current.fullName(name);
+        String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         return connection
-                .eval(Script.DECIDE, keys, current.argumentsOfKey(operation, connection.time(), calls))
+                .eval(Script.DECIDE, keys, current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls))
                 .thenApply(reply -> {
                     ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
                     learn(text, state);
@@ -161,16 +291,20 @@ final class NodeBlocks {
             List<PermitRequest> calls,
             Supplier<CompletableFuture<ScriptReply[]>> budget) {
         ScriptReply blocked = refusal(text, current, Source.DENY_CACHE);
-        if (blocked != null) {
+        if (blocked != null && calls.stream().noneMatch(PermitRequest::exempt)) {
             ScriptReply[] all = new ScriptReply[calls.size()];
             Arrays.fill(all, blocked);
             return CompletableFuture.completedFuture(all);
         }
         return budget.get().thenApply(replies -> {
             for (int i = 0; i < replies.length; i++) {
+                PermitRequest call = calls.get(i);
+                // How long a call would have had to wait is not known exactly here: one that is patient gets the
+                // benefit.
                 if (operation.equals("take")
                         && replies[i].hasRetry()
-                        && isOffence(current, calls.get(i).offends() ? 0 : PermitRequest.CROWDED)) {
+                        && call.patienceMicros() == call.maxWaitMicros()
+                        && byRefusal(current, call.exempt())) {
                     replies[i] = replies[i].withBlock(offend(current, text, name));
                 }
             }
@@ -178,85 +312,154 @@ final class NodeBlocks {
         });
     }
 
-    /** As {@link RateLimiter#refused}. */
-    Decision refused(ScriptParameters current, String text, String name, long permits, long maxWait, Decision refusal) {
-        if (refusal.blocked() || refusal.retryAfter() == null || !isOffence(current, maxWait)) {
-            return refusal;
-        }
-        if (refusal.source() == Source.FALLBACK) {
-            ScriptBlocks.State block = offend(current, text, name);
-            return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
-        }
-        // A refusal that was remembered has begun a block before.
-        if (refusal.source() == Source.REDIS) {
-            deliverOffence(current, text, name, new PermitRequest(permits, maxWait));
+    /** As {@link RateLimiter#refused}, for a call that Redis has rejected. */
+    Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
+        // A rejection that was remembered has begun a block before.
+        if (!refusal.blocked()
+                && refusal.retryAfter() != null
+                && refusal.source() == Source.REDIS
+                && byRefusal(current, wanted.exempt())) {
+            PermitRequest call = new PermitRequest(wanted, text);
+            deliver(
+                    DeliveryKind.OFFENCE,
+                    current,
+                    text,
+                    keys(current, name),
+                    () -> current.append(begin(current, "offend"), call, 1));
         }
         return refusal;
     }
 
-    /** Returns whether a call that is refused begins a block. */
-    static boolean isOffence(ScriptParameters current, long maxWait) {
+    /** Returns whether a rejected call may begin a block. */
+    static boolean byRefusal(ScriptParameters current, boolean exempt) {
         ScriptBlocks own = current.blocks();
-        return own != null && own.byRefusal() && maxWait != PermitRequest.CROWDED && !current.isConstant();
+        return own != null && own.byRefusal() && !exempt && !current.isConstant();
     }
 
-    /** Returns whether a charge that leaves the key without a permit begins a block. */
-    static boolean isByCharge(ScriptParameters current, @Nullable String text) {
+    /** Returns whether what calls of a key are charged may begin a block. */
+    static boolean byCharge(ScriptParameters current, @Nullable String text) {
         ScriptBlocks own = current.blocks();
         return own != null && !own.byRefusal() && text != null && !current.isConstant();
     }
 
-    /** Notes what a call that Redis has admitted was charged in all. */
-    void charged(ScriptParameters current, @Nullable String text, String name, long cost) {
-        if (cost > 0 && text != null && isByCharge(current, text)) {
-            deliverOffence(current, text, name, new PermitRequest(1, 0));
+    /**
+     * Notes what a call that Redis has admitted was charged in all.
+     *
+     * @param mayBlock whether that may begin a block
+     */
+    void charged(
+            ScriptParameters current, @Nullable String text, String name, long cost, Wanted wanted, boolean mayBlock) {
+        if (cost <= 0 || text == null || !byCharge(current, text)) {
+            return;
         }
-    }
-
-    /** Has Redis begin a block if a call like this one would be refused now, or as soon as it decides. */
-    private void deliverOffence(ScriptParameters current, String text, String name, PermitRequest call) {
+        String fullName = current.fullName(name);
         deliver(
                 DeliveryKind.OFFENCE,
                 current,
                 text,
-                name,
-                () -> current.append(
-                        current.begin("offend", context.connection().time(), true), call, 1));
+                List.of(fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)),
+                () -> current.appendDecided(
+                        begin(current, "settle"),
+                        cost,
+                        PermitRequest.micros(wanted.patience()),
+                        mayBlock && !wanted.exempt() ? "" : ScriptBlocks.NO_VIOLATION));
     }
 
     /** Begins a block here, if the key is not blocked, and owes it to Redis. Returns the block of the key. */
     ScriptBlocks.@Nullable State offend(ScriptParameters current, String text, String name) {
-        BlockedKey begun = known.offend(text);
+        ScriptBlocks rule = current.blocks();
+        if (rule == null) {
+            return null;
+        }
+        Known begun = known.begin(text, rule);
         if (begun != null) {
-            if (owed.size() < MOST_OWED) {
-                owed.add(text);
-            }
-            tell(begun);
-            deliver(DeliveryKind.BLOCK, current, text, name, () -> imposed(current, text));
+            followRecoveries();
+            onBegin.accept(text);
+            tell(new BlockedKey(
+                    CanonicalKey.ofText(text), Duration.ofNanos(begun.end() - begun.begin()), begun.level()));
+            tellRedis(current, text);
         }
         return of(text);
     }
 
+    /** Has Redis take over a block that this node knows, now or as soon as it decides. */
+    private void tellRedis(ScriptParameters current, String text) {
+        deliver(DeliveryKind.BLOCK, current, text, keys(current, names.apply(text)), () -> imposed(current, text));
+    }
+
     private @Nullable ScriptArguments imposed(ScriptParameters current, String text) {
-        BlockedKey block = known.of(text);
-        return block == null
-                ? null
-                : current.begin("impose", context.connection().time(), true)
-                        .addPacked("", 1, block.level(), (block.left().toNanos() + 999) / 1_000, 0, 0);
+        ScriptBlocks rule = current.blocks();
+        Known block = rule == null || parameters.blocks() == null ? null : known.last(text, rule);
+        if (block == null) {
+            return null;
+        }
+        long left = block.left(context.ticker().nanos());
+        return begin(current, "impose")
+                .addPacked(
+                        "",
+                        1,
+                        block.level(),
+                        (Math.max(0, left) + 999) / 1_000,
+                        Math.max(0, -left) / 1_000,
+                        (block.end() - block.begin()) / 1_000);
+    }
+
+    private void followRecoveries() {
+        if (!followsRecoveries.get() && followsRecoveries.compareAndSet(false, true)) {
+            context.connection().onRecovery(recovery);
+        }
+    }
+
+    /** Tells Redis of all blocks that run before it decides again: it may have lost them. */
+    private void tellAll() {
+        ScriptParameters current = parameters;
+        if (current.blocks() != null && !current.isConstant()) {
+            known.allRunning()
+                    .filter(each -> !each.getValue().owed())
+                    .limit(MOST_OWED)
+                    .forEach(each -> tellRedis(current, each.getKey()));
+        }
+    }
+
+    private ScriptArguments begin(ScriptParameters current, String operation) {
+        return current.begin(operation, context.connection().time(), liftedMicros());
+    }
+
+    private static List<String> keys(ScriptParameters current, String name) {
+        String fullName = current.fullName(name);
+        return List.of(fullName, ScriptBlocks.fullName(fullName));
     }
 
     private void deliver(
             DeliveryKind kind,
             ScriptParameters current,
             String text,
-            String name,
+            List<String> keys,
             Supplier<@Nullable ScriptArguments> arguments) {
-        context.connection()
-                .deliver(kind, List.of(current.fullName(name), ScriptBlocks.fullName(name)), arguments, reply -> {
-                    if (kind == DeliveryKind.BLOCK) {
-                        owed.remove(text);
-                    }
-                    learn(text, ScriptBlocks.read(reply).get(0));
-                });
+        context.connection().deliver(kind, keys, arguments, reply -> {
+            ScriptBlocks rule = current.blocks();
+            if (kind == DeliveryKind.BLOCK && rule != null) {
+                known.change(
+                        text,
+                        rule,
+                        (key, before) -> before == null || !before.owed()
+                                ? before
+                                : new Known(before.begin(), before.end(), before.level(), false));
+            }
+            learn(text, ScriptBlocks.read(reply).get(0));
+        });
+    }
+
+    /** Forgets all of a key in Redis, so that every node learns of it. Fails when Redis does not answer in time. */
+    CompletableFuture<?> forgive(ScriptParameters current, String text, String name) {
+        GuardedConnection connection = context.connection();
+        String fullName = current.fullName(name);
+        String[] all = {fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)};
+        if (current.blocks() == null) {
+            return CompletableFuture.allOf(
+                    Arrays.stream(all).map(connection::delete).toArray(CompletableFuture<?>[]::new));
+        }
+        ScriptArguments args = current.appendDecided(begin(current, "forgive"), 0, 0, "");
+        return connection.eval(Script.DECIDE, all, args);
     }
 }

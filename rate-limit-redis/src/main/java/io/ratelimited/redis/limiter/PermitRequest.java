@@ -1,40 +1,44 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.redis.script.PermitCost;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** One call that wants permits; completes with the decision, or with the reason why Redis has not decided. */
 final class PermitRequest extends CompletableFuture<ScriptReply> {
 
-    /** The longest wait of a call that only too many waiting callers keep from waiting. */
-    static final long CROWDED = -1;
-
     private final long permits;
     private final long maxWaitMicros;
+    /** As of {@link Wanted#patience}; matters under limits with blocks only. */
+    private final long patienceMicros;
+
+    private final boolean exempt;
     /** The mark of the grant that is given back; null for a call that takes. */
     private final @Nullable String refunded;
-    /** Whether it is an offence if it is refused, where refusals are. */
-    private final boolean offends;
     /** The text of its key, where that may be blocked; else null. */
     private final @Nullable String text;
 
     PermitRequest(long permits, long maxWaitNanos) {
-        this(permits, maxWaitNanos, null, null);
+        this(new Wanted(permits, maxWaitNanos), null);
     }
 
-    /** @param maxWaitNanos the longest wait of the call now; {@link #CROWDED} if it may wait, but too many do */
-    PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded, @Nullable String text) {
+    PermitRequest(Wanted wanted, @Nullable String text) {
+        this(wanted, null, text);
+    }
+
+    private PermitRequest(Wanted wanted, @Nullable String refunded, @Nullable String text) {
         this.refunded = refunded;
-        this.permits = permits;
-        this.maxWaitMicros = micros(maxWaitNanos);
-        this.offends = maxWaitNanos != CROWDED;
+        this.permits = wanted.permits();
+        this.maxWaitMicros = micros(wanted.maxWait());
+        this.patienceMicros = Math.max(maxWaitMicros, micros(wanted.patience()));
+        this.exempt = wanted.exempt();
         this.text = text;
     }
 
     /** Gives permits back on the way. */
     static PermitRequest refund(long permits, String mark) {
-        return new PermitRequest(permits, 0, mark, null);
+        return new PermitRequest(new Wanted(permits, 0), mark, null);
     }
 
     /** A longest wait as scripts are given it. */
@@ -50,8 +54,17 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return maxWaitMicros;
     }
 
-    boolean offends() {
-        return offends;
+    long patienceMicros() {
+        return patienceMicros;
+    }
+
+    boolean exempt() {
+        return exempt;
+    }
+
+    /** What the script is told about blocks; see {@code decide.lua}. */
+    String tail() {
+        return exempt ? ScriptBlocks.EXEMPT : patienceMicros > maxWaitMicros ? Long.toString(patienceMicros) : "";
     }
 
     @Nullable
@@ -66,7 +79,10 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     /** Returns whether another call asks for the same, so that both are one group to a script. */
     boolean asksAs(PermitRequest other) {
-        return other.refunded == null && offends == other.offends && takes(other.permits, other.maxWaitMicros);
+        return other.refunded == null
+                && exempt == other.exempt
+                && patienceMicros == other.patienceMicros
+                && takes(other.permits, other.maxWaitMicros);
     }
 
     /** Returns whether it asks for so many permits and waits for so long. */

@@ -90,36 +90,41 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     }
 
     @Override
-    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait) {
-        return permits == 0
-                ? admittedWithNothing(text).thenApply(reply -> holdingNothing(text, reply))
-                : new InFlightCall(this, text, permits, maxWait).begin();
+    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted) {
+        return wanted.permits() == 0
+                ? askedForNothing(text, wanted).thenApply(reply -> holdingNothing(text, reply))
+                : new InFlightCall(this, text, wanted.permits(), wanted.maxWait()).begin();
     }
 
     private Reservation holdingNothing(@Nullable String text, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), text, 0, reply, (excess, elapsed) -> {
+        return new RedisReservation(context().ticker(), waitingRoom(), text, 0, reply, end -> {
+            if (end.excess() == 0 && end.charged() == 0 && !end.mayBlock()) {
+                return reply;
+            }
             throw Permits.nothingToCharge(limit());
         });
     }
 
     @Override
-    Reservation reserveLocally(@Nullable String text, long permits, long maxWait) {
-        if (permits == 0) {
+    Reservation reserveLocally(@Nullable String text, Wanted wanted) {
+        if (wanted.permits() == 0) {
             return holdingNothing(text, local(0, name(text)));
         }
-        InFlightCall call = new InFlightCall(this, text, permits, maxWait);
+        InFlightCall call = new InFlightCall(this, text, wanted.permits(), wanted.maxWait());
         call.beginLocally();
         return call;
     }
 
     @Override
-    Decision peekLocally(@Nullable String text, long permits, long maxWait) {
+    Decision peekLocally(@Nullable String text, Wanted wanted) {
         String name = name(text);
+        long permits = wanted.permits();
         if (parameters().isNever(permits)) {
             return local(ScriptReply.NEVER, name).decision();
         }
         boolean fits = permits == 0 || (!hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share());
-        return local(fits || maxWait > 0 ? 0 : ScriptReply.UNKNOWN, name).decision();
+        return local(fits || wanted.maxWait() > 0 ? 0 : ScriptReply.UNKNOWN, name)
+                .decision();
     }
 
     /** Calls in flight still count: there is nothing to forget. */

@@ -1,6 +1,7 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -9,7 +10,6 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
-import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -46,59 +46,94 @@ public final class RedisRateLimiter extends RemoteLimiter {
             long maximumKeys) {
         super(context, limit, tier, fallback, maximumKeys);
         this.maxOvershoot = maxOvershoot;
-        this.blocks = new NodeBlocks(context, limit, maximumKeys);
+        this.blocks = new NodeBlocks(context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
         this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
     }
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        if (Permits.requireAsked(permits) == 0) {
+        ScriptParameters current = parameters();
+        if (Permits.requireAsked(permits) == 0
+                && current.blocks() == null
+                && !current.limit().isCharged()) {
             return true;
         }
         String text = KeyNames.text(key);
+        if (permits == 0 || NodeBlocks.byCharge(current, text)) {
+            Reservation taken = reserve(key, permits, 0);
+            taken.release();
+            return !taken.isRefused();
+        }
         String name = name(text);
-        ScriptReply known = known(text, name, permits, 0);
+        Wanted wanted = new Wanted(permits, 0);
+        ScriptReply known = known(text, name, wanted);
         if (known != null) {
             return known.admitted();
         }
         try {
-            return connection().await(submit(name, text, permits, 0)).admitted();
+            return connection().await(submit(name, text, wanted)).admitted();
         } catch (ExecutionException ex) {
-            return !reserveWithoutRedis(text, permits, 0, ex).isRefused();
+            return !reserveWithoutRedis(text, wanted, ex).isRefused();
         }
+    }
+
+    /** Asks Redis for its decision about a call, in no other thread: sends it the script, and loads the classes. */
+    public CompletableFuture<?> decideOnce() {
+        return peekInRedis(null, new Wanted(1, 0), 0);
     }
 
     @Override
-    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait) {
+    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted) {
         String name = name(text);
-        if (permits == 0) {
-            return admittedWithNothing(text).thenApply(reply -> reservation(name, text, 0, reply));
-        }
-        ScriptReply known = known(text, name, permits, maxWait);
+        ScriptReply known = wanted.permits() == 0 ? null : known(text, name, wanted);
         if (known != null) {
-            return CompletableFuture.completedFuture(reservation(name, text, permits, known));
+            return CompletableFuture.completedFuture(reservation(name, text, wanted, known));
         }
-        PermitRequest request = submit(name, text, permits, maxWait);
+        if (wanted.permits() == 0) {
+            return askedForNothing(text, wanted).thenApply(reply -> reservation(name, text, wanted, reply));
+        }
+        PermitRequest request = submit(name, text, wanted);
         connection().limitTime(request);
-        return request.thenApply(reply -> reservation(name, text, permits, reply));
+        return request.thenApply(reply -> reservation(name, text, wanted, reply));
     }
 
-    Reservation reservation(String name, @Nullable String text, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), text, permits, reply, (excess, elapsed) -> {
-            if (excess > 0) {
-                charge(name, excess);
-            } else if (excess < 0) {
-                giveBack(name, -excess, reply);
+    /**
+     * {@inheritDoc} Where calls are charged, or keys blocked, it is asked as one of a single permit while its key owes permits, or
+     * is blocked.
+     */
+    @Override
+    CompletableFuture<ScriptReply> askedForNothing(@Nullable String text, Wanted wanted) {
+        ScriptParameters current = parameters();
+        if (current.isConstant()
+                || (current.blocks() == null && !current.limit().isCharged())) {
+            return super.askedForNothing(text, wanted);
+        }
+        ScriptReply owed = wanted.exempt() ? null : blocks.owed(text, current);
+        if (owed != null) {
+            return CompletableFuture.completedFuture(owed);
+        }
+        List<PermitRequest> calls =
+                List.of(new PermitRequest(wanted, text), new PermitRequest(wanted.withPermits(1), text));
+        return ask(name(text), "peek", current, calls)
+                .thenApply(replies -> replies[0].outcome() == 0 ? replies[1].withOutcome(0) : replies[1]);
+    }
+
+    Reservation reservation(String name, @Nullable String text, Wanted wanted, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), text, wanted.permits(), reply, end -> {
+            if (end.excess() > 0) {
+                charge(name, end.excess());
+            } else if (end.excess() < 0) {
+                giveBack(name, -end.excess(), reply);
             }
-            blocks.charged(parameters(), text, name, permits + excess);
-            return reply.settled(excess, elapsed);
+            blocks.charged(parameters(), text, name, end.charged(), wanted, end.mayBlock());
+            return reply.settled(end.excess(), end.elapsed());
         });
     }
 
     /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
-    private @Nullable ScriptReply known(@Nullable String text, String name, long permits, long maxWait) {
+    private @Nullable ScriptReply known(@Nullable String text, String name, Wanted wanted) {
         ScriptParameters current = parameters();
-        ScriptReply owed = blocks.owed(text, current);
+        ScriptReply owed = wanted.exempt() ? null : blocks.owed(text, current);
         if (owed != null) {
             return owed;
         }
@@ -106,31 +141,27 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 && current.blocks() == null
                 && Lease.length(current.limit(), maxOvershoot) > 0
                 && !current.isConstant()
-                && !current.isNever(permits)) {
+                && !current.isNever(wanted.permits())) {
             ScriptReply leased = states().of(name)
-                    .takeLeased(current, permits, context().ticker().nanos());
+                    .takeLeased(current, wanted.permits(), context().ticker().nanos());
             if (leased != null) {
                 return leased;
             }
         }
-        return knownUnleased(name, current, permits, maxWait);
+        return knownUnleased(name, current, wanted);
     }
 
     /** {@link #known}, for a call that pays in Redis if it goes. */
     @Nullable
-    ScriptReply knownUnleased(String name, ScriptParameters current, long permits, long maxWait) {
+    ScriptReply knownUnleased(String name, ScriptParameters current, Wanted wanted) {
         if (current.isConstant()) {
             return ScriptReply.constant(current);
         }
         KeyState state = states().find(name);
-        Denial denial = state == null || current.isNever(permits) ? null : state.denial();
+        Denial denial = state == null || current.isNever(wanted.permits()) ? null : state.denial();
         return denial == null
                 ? null
-                : denial.refusal(
-                        current,
-                        permits,
-                        PermitRequest.micros(maxWait),
-                        context().ticker().nanos());
+                : denial.refusal(current, wanted, context().ticker().nanos());
     }
 
     /** Returns the requests of the script in which a budget last refused a call under several limits. */
@@ -145,18 +176,32 @@ public final class RedisRateLimiter extends RemoteLimiter {
     CompletableFuture<ScriptReply[]> ask(
             String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
         String text = calls.get(0).text();
-        return current.blocks() == null || text == null
-                ? super.ask(name, operation, current, calls)
-                : blocks.ask(name, text, operation, current, calls, () -> super.ask(name, operation, current, calls));
+        if (current.blocks() == null || text == null) {
+            return super.ask(name, operation, current, calls);
+        }
+        return blocks.ask(name, text, operation, current, calls, () -> super.ask(name, operation, current, calls))
+                .thenApply(replies -> {
+                    ScriptReply owed = blocks.owed(text, current);
+                    for (int i = 0; owed != null && i < replies.length; i++) {
+                        if (replies[i].admitted() && !calls.get(i).exempt()) {
+                            // Redis did not know of the block.
+                            if (operation.equals("take")) {
+                                giveBack(name, calls.get(i).permits(), replies[i]);
+                            }
+                            replies[i] = owed;
+                        }
+                    }
+                    return replies;
+                });
     }
 
     /** Asks Redis, together with other calls of the key. */
-    private PermitRequest submit(String name, @Nullable String text, long permits, long maxWait) {
-        PermitRequest call = new PermitRequest(permits, maxWait, null, text);
+    private PermitRequest submit(String name, @Nullable String text, Wanted wanted) {
+        PermitRequest call = new PermitRequest(wanted, text);
         ScriptParameters current = parameters();
         if (connection().isDown(name)) {
             call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
-        } else if (current.isNever(permits)) {
+        } else if (current.isNever(wanted.permits())) {
             never(call, name, current);
         } else {
             join(call, name);
@@ -257,7 +302,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Refuses a call for good; Redis is asked only for the permits left. */
     private void never(PermitRequest call, String name, ScriptParameters current) {
-        ask(name, "peek", current, List.of(new PermitRequest(1, 0, null, call.text())))
+        ask(name, "peek", current, List.of(new PermitRequest(new Wanted(1, 0), call.text())))
                 .whenComplete((replies, failure) -> {
                     if (failure != null) {
                         call.completeExceptionally(failure);
@@ -320,13 +365,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     @Override
-    Reservation reserveLocally(@Nullable String text, long permits, long maxWait) {
-        return local.reserve(parameters(), text, name(text), permits, maxWait);
+    Reservation reserveLocally(@Nullable String text, Wanted wanted) {
+        return local.reserve(parameters(), text, name(text), wanted);
     }
 
     @Override
-    Decision peekLocally(@Nullable String text, long permits, long maxWait) {
-        return local.peek(parameters(), text, name(text), permits, maxWait);
+    Decision peekLocally(@Nullable String text, Wanted wanted) {
+        return local.peek(parameters(), text, name(text), wanted);
     }
 
     @Override
@@ -336,20 +381,23 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     @Override
-    CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
-        ScriptReply owed = permits == 0 ? null : blocks.owed(text, parameters());
+    CompletableFuture<Decision> peekInRedis(@Nullable String text, Wanted wanted, long knownNanos) {
+        ScriptReply owed = wanted.permits() == 0 || wanted.exempt() ? null : blocks.owed(text, parameters());
         return owed == null
-                ? super.peekInRedis(text, permits, maxWait, knownNanos)
+                ? super.peekInRedis(text, wanted, knownNanos)
                 : CompletableFuture.completedFuture(owed.decision());
+    }
+
+    @Override
+    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
+        return refused(new Stated(key, permits, maxWaitNanos), refusal);
     }
 
     /** {@inheritDoc} In Redis the block begins with one more command, which nobody waits for. */
     @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        String text = KeyNames.text(key);
-        return text == null
-                ? refusal
-                : blocks.refused(parameters(), text, name(text), permits, longestWait(text, maxWaitNanos), refusal);
+    public Decision refused(Call call, Decision refusal) {
+        String text = KeyNames.text(call.key());
+        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override
@@ -363,9 +411,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     @Override
-    public synchronized void update(Limit limit) {
-        super.update(limit);
-        blocks.update(limit);
+    void updated(ScriptParameters next, boolean countsAnew) {
+        blocks.update(next, countsAnew);
+    }
+
+    @Override
+    public void close() {
+        blocks.close();
+        super.close();
     }
 
     /**
@@ -377,14 +430,15 @@ public final class RedisRateLimiter extends RemoteLimiter {
         String text = KeyNames.text(key);
         String name = name(text);
         local.reset(text, storedName(name));
-        blocks.forget(text);
         try {
-            connection().await(connection().delete(storedName(name)));
-            if (text != null && parameters().blocks() != null) {
-                connection().await(connection().delete(ScriptBlocks.fullName(name)));
+            if (text == null) {
+                connection().await(connection().delete(storedName(name)));
+            } else {
+                blocks.forget(text);
+                connection().await(blocks.forgive(counting(), text, name));
+                // A reply may have come between.
+                blocks.forget(text);
             }
-            // A reply may have come between.
-            blocks.forget(text);
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {

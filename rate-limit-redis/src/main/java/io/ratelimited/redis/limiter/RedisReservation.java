@@ -15,20 +15,26 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     private enum End {
         OPEN,
         CANCELLED,
+        /** Its permits are used, and its cost may still become known. */
+        RELEASED,
         SETTLED
     }
 
-    /** Settles a call whose cost differs from its reservation. */
+    /**
+     * How a call that was admitted has ended.
+     *
+     * @param excess permits to take in addition, or to give back if it is negative
+     * @param charged what the call was charged in all and was not noted before
+     * @param mayBlock whether that says something about its caller
+     * @param elapsed nanoseconds since the reply was here
+     */
+    record Settlement(long excess, long charged, boolean mayBlock, long elapsed) {}
+
+    /** Settles a call, at most once after it was released. */
     interface Charge {
 
-        /**
-         * Takes permits in addition, or gives back those of a negative number. Called once at the most, if the call was
-         * admitted.
-         *
-         * @param elapsed nanoseconds since the reply was here
-         * @return the decision with the budget as it is now
-         */
-        ScriptReply settle(long excess, long elapsed);
+        /** Returns the decision with the budget as it is now. */
+        ScriptReply settle(Settlement end);
     }
 
     private final Ticker ticker;
@@ -104,21 +110,36 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        if (permits > 0 && reply.admitted() && end.compareAndSet(End.OPEN, End.CANCELLED)) {
-            charge.settle(-permits, ticker.nanos() - decidedAt);
+        if (permits > 0
+                && reply.admitted()
+                && (end.compareAndSet(End.OPEN, End.CANCELLED) || end.compareAndSet(End.RELEASED, End.CANCELLED))) {
+            charge.settle(new Settlement(-permits, 0, false, ticker.nanos() - decidedAt));
         }
     }
 
     @Override
     public void settle(long cost) {
-        long excess = Permits.requireCharge(cost) - permits;
-        if (reply.admitted() && end.compareAndSet(End.OPEN, End.SETTLED)) {
-            reply = charge.settle(excess, ticker.nanos() - decidedAt);
-        }
+        settle(cost, true);
     }
 
     @Override
+    public void settle(long cost, boolean mayBlock) {
+        long excess = Permits.requireCharge(cost) - permits;
+        if (!reply.admitted()) {
+            return;
+        }
+        boolean first = end.compareAndSet(End.OPEN, End.SETTLED);
+        if (first || end.compareAndSet(End.RELEASED, End.SETTLED)) {
+            long charged = first ? cost : Math.max(0, excess);
+            reply = charge.settle(new Settlement(excess, charged, mayBlock, ticker.nanos() - decidedAt));
+        }
+    }
+
+    /** Permits that count over time do not depend on the end of a call; without a settlement it was charged all of them. */
+    @Override
     public void release() {
-        // Permits that count over time do not depend on the end of a call.
+        if (reply.admitted() && end.compareAndSet(End.OPEN, End.RELEASED)) {
+            charge.settle(new Settlement(0, permits, false, ticker.nanos() - decidedAt));
+        }
     }
 }

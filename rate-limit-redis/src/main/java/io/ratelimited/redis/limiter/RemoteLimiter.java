@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
@@ -53,19 +54,24 @@ abstract class RemoteLimiter implements JointRateLimiter {
         this.context = context;
         this.names = context.keys().ofLimit(limit.name(), tier);
         this.fallback = fallback;
-        this.states = new Keys(context.ticker(), maximumKeys);
+        this.states = new Keys(context.ticker(), context.connection()::later, maximumKeys);
         this.parameters = new ScriptParameters(limit, context.ticker(), context.nodes());
         this.counting = parameters;
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
     }
 
     /** Fails when Redis does not answer in time. */
-    abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait);
+    abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted);
 
     /** Decides by this node's share of the limit. */
-    abstract Reservation reserveLocally(@Nullable String text, long permits, long maxWait);
+    abstract Reservation reserveLocally(@Nullable String text, Wanted wanted);
 
-    abstract Decision peekLocally(@Nullable String text, long permits, long maxWait);
+    /** {@link #reserveLocally(String, Wanted)} without more than this. */
+    Reservation reserveLocally(@Nullable String text, long permits, long maxWait) {
+        return reserveLocally(text, new Wanted(permits, maxWait));
+    }
+
+    abstract Decision peekLocally(@Nullable String text, Wanted wanted);
 
     LimiterContext context() {
         return context;
@@ -94,11 +100,19 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return waitingRoom;
     }
 
-    /** The longest wait of a call now; {@link PermitRequest#CROWDED} if it may wait, but too many do. */
-    long longestWait(@Nullable String text, long maxWaitNanos) {
-        long longest = waitingRoom.longestWait(text, maxWaitNanos);
-        return longest == 0 && maxWaitNanos > 0 ? PermitRequest.CROWDED : longest;
+    /** What a call wants, with the longest wait that is possible now. */
+    Wanted wanted(@Nullable String text, Call call) {
+        long permits = Permits.requireAsked(call.permits());
+        long maxWait = waitingRoom.longestWait(text, call.maxWaitNanos());
+        if (parameters.blocks() == null) {
+            return new Wanted(permits, maxWait);
+        }
+        return new Wanted(
+                permits, maxWait, Math.max(call.maxWaitNanos(), call.patienceNanos()), call.isExemptFromBlocks());
     }
+
+    /** A call without more than this. */
+    record Stated(@Nullable Object key, long permits, long maxWaitNanos) implements Call {}
 
     /** Returns the refusal of a call whose key this node knows to be blocked, whatever else decides; null for other calls. */
     @Nullable
@@ -123,17 +137,26 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        Permits.requireAsked(permits);
-        String text = KeyNames.text(key);
-        long maxWait = longestWait(text, maxWaitNanos);
-        CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
+        return reserve(new Stated(key, permits, maxWaitNanos));
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        return reserve(key, permits, maxWaitNanos);
+    }
+
+    @Override
+    public Reservation reserve(Call call) {
+        String text = KeyNames.text(call.key());
+        Wanted wanted = wanted(text, call);
+        CompletableFuture<Reservation> asked = reserveInRedis(text, wanted);
         if (isDecided(asked)) {
             return asked.join();
         }
         try {
             return connection().await(WaitingRoom.orGivenBack(asked, Reservation::cancel));
         } catch (ExecutionException ex) {
-            return reserveWithoutRedis(text, permits, maxWait, ex);
+            return reserveWithoutRedis(text, wanted, ex);
         }
     }
 
@@ -145,18 +168,21 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
-        Permits.requireAsked(permits);
-        String text = KeyNames.text(key);
-        long maxWait = longestWait(text, maxWaitNanos);
-        CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
+        return reserveAsync(new Stated(key, permits, maxWaitNanos), callbacks);
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        String text = KeyNames.text(call.key());
+        Wanted wanted = wanted(text, call);
+        CompletableFuture<Reservation> asked = reserveInRedis(text, wanted);
         if (isDecided(asked)) {
             return asked;
         }
         return WaitingRoom.orGivenBack(
                 asked.handleAsync(
-                        (reservation, failure) -> reservation != null
-                                ? reservation
-                                : reserveWithoutRedis(text, permits, maxWait, failure),
+                        (reservation, failure) ->
+                                reservation != null ? reservation : reserveWithoutRedis(text, wanted, failure),
                         context.callers(callbacks)),
                 Reservation::cancel);
     }
@@ -171,14 +197,23 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
+    public Decision peek(Call call) {
+        return look(call, 0);
+    }
+
+    @Override
     public Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        Permits.requireAsked(permits);
-        String text = KeyNames.text(key);
-        long maxWait = longestWait(text, maxWaitNanos);
+        return look(new Stated(key, permits, maxWaitNanos), knownNanos);
+    }
+
+    @Override
+    public Decision look(Call call, long knownNanos) {
+        String text = KeyNames.text(call.key());
+        Wanted wanted = wanted(text, call);
         try {
-            return connection().await(peekInRedis(text, permits, maxWait, knownNanos));
+            return connection().await(peekInRedis(text, wanted, knownNanos));
         } catch (ExecutionException ex) {
-            return peekWithoutRedis(text, permits, maxWait, ex);
+            return peekWithoutRedis(text, wanted, ex);
         }
     }
 
@@ -188,14 +223,22 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
+    public CompletionStage<Decision> peekAsync(Call call) {
+        return lookAsync(call, 0);
+    }
+
+    @Override
     public CompletionStage<Decision> lookAsync(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        Permits.requireAsked(permits);
-        String text = KeyNames.text(key);
-        long maxWait = longestWait(text, maxWaitNanos);
-        return peekInRedis(text, permits, maxWait, knownNanos)
+        return lookAsync(new Stated(key, permits, maxWaitNanos), knownNanos);
+    }
+
+    @Override
+    public CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
+        String text = KeyNames.text(call.key());
+        Wanted wanted = wanted(text, call);
+        return peekInRedis(text, wanted, knownNanos)
                 .handleAsync(
-                        (decision, failure) ->
-                                decision != null ? decision : peekWithoutRedis(text, permits, maxWait, failure),
+                        (decision, failure) -> decision != null ? decision : peekWithoutRedis(text, wanted, failure),
                         context.callers());
     }
 
@@ -204,29 +247,29 @@ abstract class RemoteLimiter implements JointRateLimiter {
      *
      * @param knownNanos as of {@link #look}; 0 to ask in any case
      */
-    CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
-        if (permits == 0) {
-            return admittedWithNothing(text).thenApply(ScriptReply::decision);
+    CompletableFuture<Decision> peekInRedis(@Nullable String text, Wanted wanted, long knownNanos) {
+        if (wanted.permits() == 0) {
+            return askedForNothing(text, wanted).thenApply(ScriptReply::decision);
         }
-        return parameters().isNever(permits)
-                ? peek(text, 1, maxWait, knownNanos)
+        return parameters().isNever(wanted.permits())
+                ? peek(text, wanted.withPermits(1), knownNanos)
                         .thenApply(left -> left.withOutcome(ScriptReply.NEVER).decision())
-                : peek(text, permits, maxWait, knownNanos).thenApply(ScriptReply::decision);
+                : peek(text, wanted, knownNanos).thenApply(ScriptReply::decision);
     }
 
     /** Returns the reply to a call of no permits: Redis is asked only for the permits left. */
-    CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String text) {
-        return peek(text, 1, 0, 0L).thenApply(left -> left.withOutcome(0));
+    CompletableFuture<ScriptReply> askedForNothing(@Nullable String text, Wanted wanted) {
+        return peek(text, new Wanted(1, 0), 0L).thenApply(left -> left.withOutcome(0));
     }
 
-    private CompletableFuture<ScriptReply> peek(@Nullable String text, long permits, long maxWait, long knownNanos) {
+    private CompletableFuture<ScriptReply> peek(@Nullable String text, Wanted wanted, long knownNanos) {
         ScriptParameters current = parameters;
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }
         String name = name(text);
-        PermitRequest call = new PermitRequest(permits, maxWait, null, text);
-        if (knownNanos <= 0) {
+        PermitRequest call = new PermitRequest(wanted, text);
+        if (knownNanos <= 0 || call.exempt()) {
             return ask(name, "peek", current, List.of(call)).thenApply(replies -> replies[0]);
         }
         long now = context.ticker().nanos();
@@ -258,26 +301,26 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     /**
-     * A call of no permits goes whatever happens without Redis.
+     * A call of no permits is admitted whatever happens without Redis, unless its key is known to be blocked.
      *
      * @param failure the reason why Redis has not decided
      */
-    Reservation reserveWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = permits == 0 ? null : fixed(text, failure);
+    Reservation reserveWithoutRedis(@Nullable String text, Wanted wanted, Throwable failure) {
+        ScriptReply fixed = fixed(text, wanted, failure);
         return fixed == null
-                ? reserveLocally(text, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, text, permits, fixed, (excess, elapsed) -> fixed);
+                ? reserveLocally(text, wanted)
+                : new RedisReservation(context.ticker(), waitingRoom, text, wanted.permits(), fixed, end -> fixed);
     }
 
     /** Returns the decision that {@link #reserveWithoutRedis} would make. */
-    Decision peekWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = permits == 0 ? null : fixed(text, failure);
-        return fixed == null ? peekLocally(text, permits, maxWait) : fixed.decision();
+    Decision peekWithoutRedis(@Nullable String text, Wanted wanted, Throwable failure) {
+        ScriptReply fixed = fixed(text, wanted, failure);
+        return fixed == null ? peekLocally(text, wanted) : fixed.decision();
     }
 
-    private @Nullable ScriptReply fixed(@Nullable String text, Throwable failure) {
-        ScriptReply blocked = blockedHere(text);
-        return blocked != null ? blocked : fixed(failure);
+    private @Nullable ScriptReply fixed(@Nullable String text, Wanted wanted, Throwable failure) {
+        ScriptReply blocked = wanted.exempt() ? null : blockedHere(text);
+        return blocked != null ? blocked : wanted.permits() == 0 ? null : fixed(failure);
     }
 
     /** Returns the decision about every call while Redis is away; null when this process decides. */
@@ -306,10 +349,20 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public synchronized void update(Limit limit) {
         limit().requireChangeableTo(limit);
         ScriptParameters next = new ScriptParameters(limit, context.ticker(), context.nodes());
+        boolean countsAnew = !next.isConstant() && !next.fullName("").equals(counting.fullName(""));
         if (!next.isConstant()) {
             counting = next;
         }
         parameters = next;
+        updated(next, countsAnew);
+    }
+
+    /** @param countsAnew whether every key has another state from now on */
+    void updated(ScriptParameters next, boolean countsAnew) {}
+
+    /** The parameters under which keys may have stored a state. */
+    ScriptParameters counting() {
+        return counting;
     }
 
     @Override

@@ -37,7 +37,7 @@ final class ScriptParameters {
         this.limit = limit;
         this.cost = PermitCost.of(limit.rate());
         this.family = ScriptFamily.of(limit, cost, ticker);
-        this.blocks = ScriptBlocks.of(limit);
+        this.blocks = ScriptBlocks.of(limit, cost);
         this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
         this.maxPermits = limit.algorithm().uses(Attribute.WARMUP)
@@ -112,16 +112,24 @@ final class ScriptParameters {
      * @param time the time argument of scripts
      */
     ScriptArguments begin(String operation, String time) {
-        return begin(operation, time, false);
+        ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter());
+        appendTo(args);
+        return args;
     }
 
-    /** @param ofKey whether the key can be blocked, so that its block is given to the script, too */
-    ScriptArguments begin(String operation, String time, boolean ofKey) {
-        ScriptBlocks own = ofKey ? blocks : null;
-        String letters = operation + " " + letter();
-        ScriptArguments args = new ScriptArguments().add(time).add(own == null ? letters : letters + " " + own.mark());
+    /**
+     * {@link #begin(String, String)} with the block of a key, if the limit has blocks.
+     *
+     * @param liftedMicros as of {@link ScriptBlocks#appendTo}
+     */
+    ScriptArguments begin(String operation, String time, long liftedMicros) {
+        ScriptBlocks own = blocks;
+        if (own == null) {
+            return begin(operation, time);
+        }
+        ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter() + " " + own.mark());
         appendTo(args);
-        return own == null ? args : own.appendTo(args);
+        return own.appendTo(args, liftedMicros);
     }
 
     /** The arguments of {@code decide.lua} for calls under this limit alone. */
@@ -144,8 +152,8 @@ final class ScriptParameters {
     }
 
     /** {@link #arguments} for calls of a key that can be blocked. */
-    ScriptArguments argumentsOfKey(String operation, String time, List<PermitRequest> calls) {
-        return appendAll(begin(operation, time, true), calls);
+    ScriptArguments argumentsOfKey(String operation, String time, long liftedMicros, List<PermitRequest> calls) {
+        return appendAll(begin(operation, time, liftedMicros), calls);
     }
 
     private ScriptArguments appendAll(ScriptArguments args, List<PermitRequest> calls) {
@@ -173,12 +181,7 @@ final class ScriptParameters {
     ScriptArguments append(ScriptArguments args, PermitRequest call, int calls) {
         String mark = call.refunded();
         return mark == null
-                ? appendCalls(
-                        args,
-                        calls,
-                        call.permits(),
-                        call.maxWaitMicros(),
-                        blocks == null || call.offends() ? "" : ScriptBlocks.NO_OFFENCE)
+                ? appendCalls(args, calls, call.permits(), call.maxWaitMicros(), blocks == null ? "" : call.tail())
                 : appendCalls(args, 0, call.permits(), 0, mark);
     }
 
@@ -186,7 +189,12 @@ final class ScriptParameters {
      * Appends a call that needs no decision: it gives back the permits of a mark, or takes permits that were used already.
      */
     ScriptArguments appendDecided(ScriptArguments args, long permits, String mark) {
-        return appendCalls(args, 1, permits, 0, mark);
+        return appendDecided(args, permits, 0, mark);
+    }
+
+    /** {@link #appendDecided(ScriptArguments, long, String)}, with a longest wait in microseconds. */
+    ScriptArguments appendDecided(ScriptArguments args, long permits, long longestWait, String tail) {
+        return appendCalls(args, 1, permits, longestWait, tail);
     }
 
     private ScriptArguments appendCalls(ScriptArguments args, int calls, long permits, long longestWait, String tail) {
@@ -222,7 +230,9 @@ final class ScriptParameters {
     ScriptReply[] read(List<Object> reply, List<PermitRequest> calls, ScriptBlocks.State state) {
         ScriptReply[] replies = read(reply, calls);
         for (int i = 0; i < replies.length; i++) {
-            replies[i] = replies[i].withBlock(state);
+            if (!calls.get(i).exempt()) {
+                replies[i] = replies[i].withBlock(state);
+            }
         }
         return replies;
     }

@@ -134,7 +134,7 @@ record ScriptReply(
 
     /** The reply with the block of its key; an admitted call has none. */
     ScriptReply withBlock(ScriptBlocks.@Nullable State state) {
-        return admitted() || state == null || state.leftNanos() == 0
+        return admitted() || state == null || state.leftNanos() <= 0
                 ? this
                 : new ScriptReply(outcome, remaining, reset, mark, parameters, source, state);
     }

@@ -96,7 +96,7 @@ class DeliveriesTest {
     }
 
     private void outage() {
-        connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
+        connection.eval(Script.DECIDE, new String[] {"one:1/a"}, new ScriptArguments());
         clock.advance(Duration.ofMillis(50));
         assertThat(connection.isDown("one:1/a")).isTrue();
         one.asked.clear();
@@ -170,7 +170,7 @@ class DeliveriesTest {
     @Test
     void whatIsKeptForAnotherServerIsNotLookedAtWithEachReply() {
         servers.primaries.add("two:2");
-        connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
+        connection.eval(Script.DECIDE, new String[] {"one:1/a"}, new ScriptArguments());
         clock.advance(Duration.ofMillis(250));
         assertThat(connection.isDown("one:1/a")).isTrue();
         Link two = servers.links.stream()

@@ -3,6 +3,7 @@ package io.ratelimited.redis.connection;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.LogLines;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
@@ -20,6 +21,7 @@ import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Mono;
 
 /** One thread on a time that the test moves: nothing here waits, and nothing comes by chance. */
@@ -27,6 +29,9 @@ class GuardedConnectionTest {
 
     /** Until those that are away have been looked at. */
     private static final Duration LOOK = Duration.ofMillis(200);
+
+    @RegisterExtension
+    final LogLines log = new LogLines();
 
     private final ManualTicker clock = new ManualTicker();
     private final ScriptedServers servers = new ScriptedServers("one:1", "two:2");
@@ -40,7 +45,7 @@ class GuardedConnectionTest {
     }
 
     private CompletableFuture<List<Object>> ask(String key) {
-        return connection.eval(Script.HEARTBEAT, new String[] {key}, new ScriptArguments());
+        return connection.eval(Script.DECIDE, new String[] {key}, new ScriptArguments());
     }
 
     private void silence(String key) {
@@ -78,6 +83,75 @@ class GuardedConnectionTest {
         int before = one.keys.size();
         assertThat(ask("one:1/a")).isCompletedExceptionally();
         assertThat(one.keys).as("nothing is sent while the breaker is open").hasSize(before);
+    }
+
+    @Test
+    void aSingleLateReplyIsNoOutage() {
+        silence("one:1/a");
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        assertThat(connection.isUp()).isTrue();
+        clock.advance(ScriptedServers.TIMEOUT.minusMillis(1));
+        one.probes.remove().complete(List.of(1L));
+        clock.advance(Duration.ofMillis(1));
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        assertThat(connection.isUp()).isTrue();
+        assertThat(log.all()).isEmpty();
+    }
+
+    @Test
+    void theSecondLateReplyInARowIsAnOutage() {
+        silence("one:1/a");
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(connection.isUp()).isFalse();
+        assertThat(log.all()).hasSize(1);
+        assertThat(log.all().get(0)).contains("[RL-301]");
+        clock.advance(LOOK.minus(ScriptedServers.TIMEOUT.multipliedBy(2)));
+        last("one:1").probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+        assertThat(log.all()).hasSize(2);
+    }
+
+    @Test
+    void aSingleLateHeartbeatKeepsNobodyFromAsking() {
+        CompletableFuture<List<Object>> heartbeat =
+                connection.eval(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(heartbeat).isCompletedExceptionally();
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        assertThat(connection.isUp()).isTrue();
+        CompletableFuture<List<Object>> call = ask("one:1/a");
+        one.asked.removeLast().complete(List.of(1L));
+        assertThat(call).isCompleted();
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(connection.isUp()).isTrue();
+        assertThat(log.all()).isEmpty();
+    }
+
+    @Test
+    void aServerThatIsSilentAfterALateHeartbeatIsAway() {
+        connection.eval(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
+        clock.advance(ScriptedServers.TIMEOUT.multipliedBy(2));
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        assertThat(connection.isUp()).isFalse();
+    }
+
+    @Test
+    void whileTheApplicationStartsAReplyHasTwoSeconds() {
+        connection.starting();
+        CompletableFuture<List<Object>> slow = ask("one:1/a");
+        clock.advance(Duration.ofMillis(1_999));
+        one.answer();
+        assertThat(slow).isCompleted();
+        CompletableFuture<List<Object>> silent = ask("one:1/a");
+        clock.advance(Duration.ofSeconds(2));
+        assertThat(silent).isCompletedExceptionally();
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(connection.isUp()).isFalse();
+        one.probes.remove().completeExceptionally(new IOException("error"));
+        connection.started();
+        ask("two:2/a");
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(connection.isDown("two:2/a")).isTrue();
     }
 
     @Test

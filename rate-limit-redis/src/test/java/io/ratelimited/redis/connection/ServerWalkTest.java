@@ -41,6 +41,7 @@ class ServerWalkTest {
         BROKEN,
         BROKEN_FIVE_TIMES,
         SILENT,
+        HEARTBEAT_LATE,
         ERRORS,
         NO_PRIMARY,
         ANSWERED,
@@ -102,6 +103,7 @@ class ServerWalkTest {
         /** What was reported and must not have been. */
         private final List<String> wrong = new ArrayList<>();
 
+        private boolean everUsed;
         private boolean retired;
         private boolean breaksWhenBack;
         private long usedSince;
@@ -153,12 +155,13 @@ class ServerWalkTest {
                 case OTHER_PROBE_ANSWERED, OTHER_PROBE_ANSWERED_LATE, OTHER_PROBE_FAILED -> probed(false, true) != null;
                 case CLOSED_PROBE_ANSWERED, CLOSED_PROBE_FAILED -> probed(false, false) != null;
                 case RETIRED -> !retired;
-                case SILENT, ERRORS, NO_PRIMARY, TIMEOUT_PASSES, ATTEMPTS_END -> true;
+                case SILENT, HEARTBEAT_LATE, ERRORS, NO_PRIMARY, TIMEOUT_PASSES, ATTEMPTS_END -> true;
             };
         }
 
         private void happens(Event event, List<Event> walk) {
             boolean wasAway = server.isAway();
+            boolean wasOut = server.isOut();
             Link before = link();
             int awayBefore = away;
             int backBefore = back;
@@ -169,7 +172,7 @@ class ServerWalkTest {
             Supplier<String> at = () -> walk + " " + state();
 
             assertThat(wrong).as(at).isEmpty();
-            boolean opened = !wasAway && server.isAway();
+            boolean opened = !wasOut && server.isOut();
             assertThat(away - awayBefore).as(() -> "V3 " + at.get()).isEqualTo(opened && !retired ? 1 : 0);
             boolean closed = wasAway && !server.isAway();
             assertThat(back - backBefore).as(() -> "V4 " + at.get()).isEqualTo(closed ? 1 : 0);
@@ -191,7 +194,7 @@ class ServerWalkTest {
                 assertThat(now).as(() -> "V5 " + at.get()).isSameAs(before);
                 assertThat(server.isAway()).as(() -> "V5 " + at.get()).isEqualTo(wasAway);
             }
-            if (event == Event.LOOK && !retired && (wasAway || before == null)) {
+            if (event == Event.LOOK && !retired && (wasAway || (before == null && everUsed))) {
                 assertThat(
                                 (before == null || wasSilent)
                                         ? servers.attempts.size() > attemptsBefore
@@ -205,6 +208,7 @@ class ServerWalkTest {
             if (now != null && now != before) {
                 usedSince = clock.nanos();
             }
+            everUsed |= now != null;
             waiters.add(server.ready());
             assertThat(waiters)
                     .as(() -> "V2 " + at.get())
@@ -249,7 +253,13 @@ class ServerWalkTest {
                     long sentAt = clock.nanos();
                     clock.advance(ScriptedServers.TIMEOUT);
                     needsAnother = true;
-                    server.failed("key", sentAt, new TimeoutException());
+                    server.failed("key", sentAt, new TimeoutException(), true);
+                }
+                case HEARTBEAT_LATE -> {
+                    long sentAt = clock.nanos();
+                    clock.advance(ScriptedServers.TIMEOUT);
+                    needsAnother = true;
+                    server.failed("key", sentAt, new TimeoutException(), false);
                 }
                 case ERRORS -> fail("ERR");
                 case NO_PRIMARY -> fail("READONLY You can't write against a read only replica.");
@@ -284,7 +294,7 @@ class ServerWalkTest {
                     probed(false, false).probes.remove().completeExceptionally(new IOException("closed"));
                 case TIMEOUT_PASSES -> clock.advance(ScriptedServers.TIMEOUT);
                 case ATTEMPTS_END -> {
-                    clock.advance(Duration.ofSeconds(4));
+                    clock.advance(Duration.ofSeconds(10));
                     servers.attempts.clear();
                 }
                 case RETIRED -> {
@@ -306,7 +316,7 @@ class ServerWalkTest {
         private void fail(String error) {
             needsAnother = error.startsWith("READONLY");
             for (int i = 0; i < 5; i++) {
-                server.failed("key", clock.nanos(), new IllegalStateException(error));
+                server.failed("key", clock.nanos(), new IllegalStateException(error), true);
             }
         }
 
@@ -333,7 +343,8 @@ class ServerWalkTest {
                     .sorted()
                     .toList();
             return (ready.isDone() ? ready.isCompletedExceptionally() ? "missing" : "there" : "being made")
-                    + (server.isAway() ? ", away" : "") + (retired ? ", retired" : "") + ", attempts "
+                    + (everUsed ? ", used" : "") + (server.isOut() ? ", out" : server.isAway() ? ", away" : "")
+                    + (retired ? ", retired" : "") + ", attempts "
                     + servers.attempts.size() + ", " + links + ", "
                     + (clock.nanos() - usedSince >= 1_000_000_000L) + ", " + needsAnother;
         }

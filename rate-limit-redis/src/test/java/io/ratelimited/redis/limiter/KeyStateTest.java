@@ -14,10 +14,14 @@ import org.junit.jupiter.api.Test;
 class KeyStateTest {
 
     private final ManualTicker ticker = new ManualTicker();
-    private final KeyState.Keys keys = new KeyState.Keys(ticker, 10);
+    private final KeyState.Keys keys = new KeyState.Keys(ticker, this::later, 10);
     private final KeyState key = keys.of("key");
     private final ScriptParameters parameters = new ScriptParameters(
             Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("5/s").build(), ticker, new Nodes("node", 1));
+
+    private void later(long millis, Runnable task) {
+        ticker.schedule(ticker.nanos() + Duration.ofMillis(millis).toNanos(), task);
+    }
 
     private static PermitRequest call() {
         return new PermitRequest(1, 0);
@@ -31,7 +35,7 @@ class KeyStateTest {
     void aKeyThatIsLookedForStaysAndOthersAreDropped() {
         KeyState unused = keys.of("unused");
         for (int i = 0; i < 5; i++) {
-            ticker.advance(Duration.ofSeconds(3));
+            ticker.advance(Duration.ofSeconds(1));
             assertThat(keys.find("key")).isSameAs(key);
             keys.of("other" + i);
         }
@@ -46,6 +50,29 @@ class KeyStateTest {
             assertThat(keys.size()).isLessThanOrEqualTo(10);
         }
         assertThat(keys.find("key999")).isNotNull();
+    }
+
+    @Test
+    void threeSecondsAfterAFloodOfRejectedKeysNoStateIsLeftThoughNoCallCame() {
+        KeyState.Keys flooded = new KeyState.Keys(ticker, this::later, 1_000_000);
+        for (int i = 0; i < 10_000; i++) {
+            KeyState state = flooded.of("key" + i);
+            state.join(call());
+            state.next();
+            state.refused(call(), refused(), ticker.nanos(), 0, List.of());
+            state.next();
+            flooded.release(state);
+        }
+        assertThat(flooded.size()).isEqualTo(10_000);
+        for (int i = 0; i < 3; i++) {
+            ticker.advance(Duration.ofSeconds(1));
+        }
+        assertThat(flooded.size()).isZero();
+        flooded.of("later");
+        for (int i = 0; i < 3; i++) {
+            ticker.advance(Duration.ofSeconds(1));
+        }
+        assertThat(flooded.size()).isZero();
     }
 
     @Test

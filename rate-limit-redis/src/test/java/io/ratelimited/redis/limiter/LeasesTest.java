@@ -37,7 +37,7 @@ class LeasesTest {
     /** What would be asked for after a number of calls at one pace. */
     private Lease.Wish after(int calls, Duration pause, long permits, String rate) {
         ScriptParameters parameters = new ScriptParameters(limit(rate), ticker, new Nodes("node", 1));
-        KeyState key = new KeyState.Keys(ticker, 10).of("k");
+        KeyState key = new KeyState.Keys(ticker, (millis, task) -> {}, 10).of("k");
         for (int i = 0; i < calls; i++) {
             ticker.advance(pause);
             key.takeLeased(parameters, permits, ticker.nanos());
@@ -128,8 +128,10 @@ class LeasesTest {
         finishEarlierCalls(limiter);
         KeyState key = limiter.states().of(name);
         key.refused(second, refused, sentAt, 0, List.of());
-        assertThat(limiter.knownUnleased(name, limiter.parameters(), 1, 0)).isNull();
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
+                .isNull();
         key.refused(second, refused, ticker.nanos(), 0, List.of());
-        assertThat(limiter.knownUnleased(name, limiter.parameters(), 1, 0)).isNotNull();
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
+                .isNotNull();
     }
 }

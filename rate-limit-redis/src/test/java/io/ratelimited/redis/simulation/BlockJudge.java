@@ -1,5 +1,6 @@
 package io.ratelimited.redis.simulation;
 
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.redis.simulation.Step.Kind;
@@ -10,11 +11,13 @@ import java.util.Objects;
  * Judges the blocks that callers have seen:
  *
  * <ul>
- *   <li>L1 A block that a caller has seen holds until its end: on the same node whatever decides, on others where Redis does.
+ *   <li>L1 A block that a caller has seen holds until its end: on the same node whatever decides, and whatever Redis loses; on others where Redis does.
  *   <li>L2 While a block runs, neither its end nor its level changes.
  *   <li>L3 No block is longer than its level says, nor than the maximum.
  *   <li>L4 The block after one that was not forgiven has a higher level.
  *   <li>L5 No key has seen more blocks than it has offended: refused calls, or charged ones.
+ *   <li>L7 No key of a bucket or a window is blocked before its calls together have asked for more than the whole limit, whatever
+ *       the shares of nodes; or have been charged all of it, where that begins blocks.
  *   <li>L6 A node lists the blocks that its callers see.
  * </ul>
  *
@@ -76,6 +79,15 @@ final class BlockJudge {
                 .filter(call -> call.step.key() == seen.step.key() && isOfLimit(call) && call.sentAt <= seen.decidedAt)
                 .filter(call -> limit.blocksByCharge() ? call.went() && call.cost > 0 : !call.went())
                 .count();
+        Family family = limit.algorithm().family();
+        long asked = calls.stream()
+                .filter(call -> call.step.key() == seen.step.key() && isOfLimit(call) && call.sentAt <= seen.decidedAt)
+                .mapToLong(call -> limit.blocksByCharge() ? call.went() ? Math.max(call.cost, 0) : 0 : call.permits)
+                .sum();
+        long least = limit.capacity() + (limit.blocksByCharge() ? 0 : 1);
+        if ((family == Family.BUCKET || family == Family.WINDOW) && asked < least) {
+            violations.add("L7: " + asked + " permits of " + limit.capacity() + " begin a block: " + seen);
+        }
         if (offences < seen.blockLevel) {
             violations.add("level " + seen.blockLevel + " after " + offences + " offences: " + seen);
         }
@@ -83,18 +95,18 @@ final class BlockJudge {
 
     private void after(Call seen, Call other) {
         long end = seen.decidedAt + seen.blockLeft;
-        if (other.sentAt <= seen.decidedAt || other.decidedAt == Call.NEVER || losesBlocks()) {
+        if (other.sentAt <= seen.decidedAt || other.decidedAt == Call.NEVER || plan.has(Kind.RESET)) {
             return;
         }
         // What a node remembers may be a block of its own that Redis does not have yet.
         boolean isShared = seen.source == Source.REDIS;
         boolean byRedis = other.source == Source.REDIS || other.source == Source.DENY_CACHE;
         // While a slot moves, only the nodes that have seen a block know of it.
-        boolean known = other.node == seen.node || (byRedis && isShared && !plan.has(Kind.MOVE_SLOT));
+        boolean known = other.node == seen.node || (byRedis && isShared && !plan.has(Kind.MOVE_SLOT) && !losesBlocks());
         if (known && other.decidedAt < end - MARGIN && other.went()) {
             violations.add("L1: goes during a block: " + other + "\n  seen by " + seen);
         }
-        if (other.blockLevel == 0 || !byRedis || !isShared || !isOnlyRedis(seen, other)) {
+        if (losesBlocks() || other.blockLevel == 0 || !byRedis || !isShared || !isOnlyRedis(seen, other)) {
             return;
         }
         long later = other.decidedAt + other.blockLeft;

@@ -248,7 +248,7 @@ class LuaServerTest {
             @Override
             public CompletionStage<List<Object>> eval(
                     Script script, String[] keys, ScriptArguments args, boolean asking) {
-                if (Set.of(Script.HEARTBEAT, Script.CHANGES, Script.PAUSES, Script.PROBE)
+                if (Set.of(Script.HEARTBEAT, Script.CHANGES, Script.PAUSES, Script.PROBE, Script.MEMORY)
                         .contains(script)) {
                     return link.eval(script, keys, args, asking);
                 }

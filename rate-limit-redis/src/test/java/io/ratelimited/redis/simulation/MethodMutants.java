@@ -23,13 +23,19 @@ final class MethodMutants {
                         Plans.BLOCKS,
                         "limiter.NodeBlocks",
                         "learn",
-                        "learn"),
+                        "change"),
+                MethodMutant.changed(
+                        "what is over the share of a node alone begins a block",
+                        Plans.BLOCKS,
+                        "limiter.LocalFallback",
+                        "violates",
+                        Always.class),
                 MethodMutant.skipped(
                         "Redis does not hear of blocks that began without it",
                         Plans.BLOCKS,
                         "limiter.NodeBlocks",
                         "offend",
-                        "deliver"),
+                        "tellRedis"),
                 MethodMutant.skipped(
                         "a block that Redis does not have yet does not hold where it began",
                         Plans.BLOCKS,
@@ -500,6 +506,14 @@ final class MethodMutants {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 3, readOnly = false) long excess) {
             excess = 0;
+        }
+    }
+
+    static final class Always {
+
+        @Advice.OnMethodExit
+        static void end(@Advice.Return(readOnly = false) boolean result) {
+            result = true;
         }
     }
 }
