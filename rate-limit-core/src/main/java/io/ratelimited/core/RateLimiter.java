@@ -79,6 +79,16 @@ public interface RateLimiter {
         return reserve(key, permits, maxWaitNanos);
     }
 
+    /** {@link #reserve(Object, long, long, int)} for a call as a value, with all that it states. */
+    default Reservation reserve(Call call) {
+        return reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+    }
+
+    /** {@link #reserveAsync(Object, long, long, Callbacks, int)} for a call as a value, with all that it states. */
+    default CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        return reserveAsync(call.key(), call.permits(), call.maxWaitNanos(), callbacks, call.rank());
+    }
+
     /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that states its class. */
     default CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
@@ -111,9 +121,19 @@ public interface RateLimiter {
         return peek(key, permits, maxWaitNanos);
     }
 
+    /** {@link #peek(Object, long, long, int)} for a call as a value, with all that it states. */
+    default Decision peek(Call call) {
+        return peek(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+    }
+
     /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
     default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
         return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
+    }
+
+    /** {@link #peekAsync(Object, long, long)} for a call as a value, with all that it states. */
+    default CompletionStage<Decision> peekAsync(Call call) {
+        return peekAsync(call.key(), call.permits(), call.maxWaitNanos());
     }
 
     /**
@@ -131,6 +151,11 @@ public interface RateLimiter {
     /** {@link #refused(Object, long, long, Decision)} for a call that states its class. */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
         return refused(key, permits, maxWaitNanos, refusal);
+    }
+
+    /** {@link #refused(Object, long, long, Decision, int)} for a call as a value, with all that it states. */
+    default Decision refused(Call call, Decision refusal) {
+        return refused(call.key(), call.permits(), call.maxWaitNanos(), refusal, call.rank());
     }
 
     /**

@@ -57,14 +57,24 @@ public interface Reservation {
      * calls used beyond their reservations. The excess counts in the present window or slot; where a limit follows virtual
      * time, it becomes debt, of some decades at most.
      *
-     * <p>Under a limit that {@link Limit#blocksByCharge blocks by charge}, a cost of 1 or more that leaves the key without a permit
-     * begins a block.
+     * <p>Under a limit that {@link Limit#blocksByCharge blocks by charge}, a cost of 1 or more begins a block if what calls were
+     * charged leaves the key without a permit, however long the next call would wait under its policy.
      *
      * @param permits the cost of the call, 0 or more; no effect if the call was refused
      * @throws IllegalArgumentException when the permits are negative
      * @throws UnsupportedOperationException when the limit counts calls in flight, which cost nothing but their place
      */
     void settle(long permits);
+
+    /**
+     * {@link #settle(long)} of a call whose cost may say nothing about its caller: it was cancelled before its end, or its key is
+     * exempt from blocks.
+     *
+     * @param mayBlock whether the cost may begin a {@link Limit#block}
+     */
+    default void settle(long permits, boolean mayBlock) {
+        settle(permits);
+    }
 
     /** Ends the call, which then does not count as in flight. Without effect on limits that count over time. */
     void release();

@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
@@ -53,7 +54,7 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
-        if (claims.length == 1) {
+        if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isOpen(claims[0]))) {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
@@ -82,7 +83,7 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1) {
+            if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isOpen(claims[0]))) {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
@@ -94,8 +95,7 @@ public final class AllOf {
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
-        return claim.limiter()
-                .reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks, claim.rank());
+        return claim.limiter().reserveAsync(claim, callbacks);
     }
 
     /**
@@ -112,12 +112,15 @@ public final class AllOf {
         for (int i = 0; i < claims.length; i++) {
             Decision refusal = refusals[i];
             Claim claim = claims[i];
-            refusals[i] = refusal == null
-                    ? null
-                    : claim.limiter()
-                            .refused(claim.key(), claim.permits(), claim.maxWaitNanos(), refusal, claim.rank());
+            refusals[i] = refusal == null ? null : refused(claim, refusal);
         }
         return refused(refusals);
+    }
+
+    /** A refusal by permits that others may give back in a moment is no violation: it is noted, or not, when they have decided. */
+    private static Decision refused(Claim claim, Decision refusal) {
+        RateLimiter limiter = claim.limiter();
+        return Held.whenDecided(claim, () -> limiter.refused(claim, refusal)) ? refusal : limiter.refused(claim, refusal);
     }
 
     /**
@@ -159,6 +162,32 @@ public final class AllOf {
             }
         }
         return permits;
+    }
+
+    /** The claim, of which no rejection is a violation. */
+    static Claim withoutViolation(Claim claim) {
+        return Claim.of(
+                claim.limiter(),
+                claim.key(),
+                claim.permits(),
+                claim.maxWaitNanos(),
+                claim.rank(),
+                Long.MAX_VALUE,
+                claim.isExemptFromBlocks());
+    }
+
+    /** The claim on another number of permits. */
+    static Claim withPermits(Claim claim, long permits) {
+        return permits == claim.permits()
+                ? claim
+                : Claim.of(
+                        claim.limiter(),
+                        claim.key(),
+                        permits,
+                        claim.maxWaitNanos(),
+                        claim.rank(),
+                        claim.patienceNanos(),
+                        claim.isExemptFromBlocks());
     }
 
     /**

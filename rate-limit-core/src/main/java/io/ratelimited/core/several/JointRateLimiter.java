@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -44,5 +45,15 @@ public interface JointRateLimiter extends RateLimiter {
     default CompletionStage<Decision> lookAsync(
             @Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         return peekAsync(key, permits, maxWaitNanos);
+    }
+
+    /** {@link #look(Object, long, long, long)} for a call as a value, with all that it states. */
+    default Decision look(Call call, long knownNanos) {
+        return look(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
+    }
+
+    /** {@link #lookAsync(Object, long, long, long)} for a call as a value, with all that it states. */
+    default CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
+        return lookAsync(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
     }
 }

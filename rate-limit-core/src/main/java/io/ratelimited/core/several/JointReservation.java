@@ -195,12 +195,17 @@ final class JointReservation implements Joint {
     /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
     @Override
     public void settle(long permits) {
+        settle(permits, true);
+    }
+
+    @Override
+    public void settle(long permits, boolean mayBlock) {
         Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
         for (Reservation member : members) {
             try {
-                member.settle(permits);
+                member.settle(permits, mayBlock);
                 settled++;
             } catch (UnsupportedOperationException ex) {
                 refusal = ex;

@@ -89,10 +89,9 @@ final class MemoryClaims {
             Claim claim = claims[i];
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
             long together = AllOf.permitsTogether(claims, i);
-            members[i] = limiter.ask(
-                    claim.key(), claim.permits(), claim.maxWaitNanos(), claim.rank(), i == 0 ? null : members[i - 1]);
+            members[i] = limiter.ask(claim, i == 0 ? null : members[i - 1]);
             Decision decision = together > claim.permits()
-                    ? limiter.peek(claim.key(), together, claim.maxWaitNanos(), claim.rank())
+                    ? limiter.peek(AllOf.withPermits(claim, together))
                     : members[i].isRefused() ? members[i].decision() : null;
             if (decision != null && !decision.admitted()) {
                 refusals = refusals == null ? new Decision[claims.length] : refusals;

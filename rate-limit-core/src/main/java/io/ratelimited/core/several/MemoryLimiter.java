@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import org.jspecify.annotations.Nullable;
@@ -23,6 +24,11 @@ public interface MemoryLimiter extends RateLimiter {
     default Reservation ask(
             @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
         return ask(key, permits, maxWaitNanos, earlier);
+    }
+
+    /** {@link #ask(Object, long, long, int, Reservation)} for a call as a value, with all that it states. */
+    default Reservation ask(Call call, @Nullable Reservation earlier) {
+        return ask(call.key(), call.permits(), call.maxWaitNanos(), call.rank(), earlier);
     }
 
     /** The number in {@link JointLocks} of the budget that was asked in the first step. */

@@ -6,6 +6,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
@@ -33,6 +34,8 @@ final class Transaction {
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
+    /** Completes when the last of the limits has decided, and permits that the others have taken are kept or given back. */
+    private final CompletableFuture<@Nullable Void> others = new CompletableFuture<>();
     /** Groups to ask about a call that is refused, so that the refusal names all. */
     private List<Group> unasked = List.of();
 
@@ -58,8 +61,12 @@ final class Transaction {
                 .thenCompose(admitted -> admitted && asksFirst(remote) ? ask(remote, List.of()) : completed(admitted))
                 .thenCompose(admitted -> admitted ? take(order, 0) : completed(false))
                 .whenComplete((admitted, failure) -> {
-                    if (failure != null || !admitted) {
-                        JointReservation.undo(taken);
+                    try {
+                        if (failure != null || !admitted) {
+                            JointReservation.undo(taken);
+                        }
+                    } finally {
+                        others.complete(null);
                     }
                 })
                 .thenCompose(admitted -> admitted ? completed(TwoSteps.of(taken)) : refuse())
@@ -203,11 +210,15 @@ final class Transaction {
 
     /** The reservations of a group, or a single refused one. */
     private CompletableFuture<List<Reservation>> take(Group group) {
-        Claim first = claims[group.numbers.get(0)];
         Claim[] all = group.numbers.stream().map(number -> claims[number]).toArray(Claim[]::new);
         if (group.inMemory) {
             return completed(MemoryClaims.take(all, wait));
         }
+        if (all.length < claims.length) {
+            Arrays.stream(all).filter(claim -> claim.permits() > 0).forEach(claim -> Held.until(claim, others));
+        }
+        Arrays.setAll(all, i -> Held.isOpen(all[i]) ? AllOf.withoutViolation(all[i]) : all[i]);
+        Claim first = all[0];
         if (all.length > 1) {
             return takeTogether((JointRateLimiter) first.limiter(), List.of(all));
         }
@@ -218,14 +229,15 @@ final class Transaction {
 
     private CompletionStage<Decision> peek(Claim claim, long permits, long knownNanos) {
         RateLimiter limiter = claim.limiter();
+        Claim together = AllOf.withPermits(claim, permits);
         if (knownNanos > 0 && limiter instanceof JointRateLimiter joint) {
             return callbacks == null
-                    ? completed(joint.look(claim.key(), permits, claim.maxWaitNanos(), knownNanos))
-                    : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
+                    ? completed(joint.look(together, knownNanos))
+                    : joint.lookAsync(together, knownNanos);
         }
         return callbacks == null || AllOf.isInMemory(claim)
-                ? completed(limiter.peek(claim.key(), permits, claim.maxWaitNanos(), claim.rank()))
-                : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());
+                ? completed(limiter.peek(together))
+                : limiter.peekAsync(together);
     }
 
     private CompletableFuture<List<Reservation>> takeOne(Claim claim) {

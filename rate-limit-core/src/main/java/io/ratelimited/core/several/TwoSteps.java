@@ -154,6 +154,11 @@ final class TwoSteps implements Joint {
     }
 
     @Override
+    public void settle(long permits, boolean mayBlock) {
+        first.settle(permits, mayBlock);
+    }
+
+    @Override
     public Reservation member(int claim) {
         Reservation member = members[claim];
         Reservation places = member instanceof Later ? second() : null;

@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -32,6 +33,9 @@ class FarLimiter implements JointRateLimiter {
     RuntimeException failure() {
         return null;
     }
+
+    /** Is told of each single call when it is decided, before its caller is. */
+    void decided(Call call, Reservation reservation) {}
 
     private <T> T decided(Supplier<T> decision) {
         RuntimeException failure = failure();
@@ -108,9 +112,16 @@ class FarLimiter implements JointRateLimiter {
     }
 
     @Override
-    public CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
-        return WaitingRoom.orGivenBack(far(() -> own.reserve(key, permits, maxWaitNanos, rank)), Reservation::cancel);
+    public Reservation reserve(Call call) {
+        Reservation reservation = reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+        decided(call, reservation);
+        return reservation;
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        return WaitingRoom.orGivenBack(
+                CompletableFuture.supplyAsync(() -> reserve(call), network), Reservation::cancel);
     }
 
     @Override

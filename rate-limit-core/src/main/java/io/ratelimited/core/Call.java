@@ -1,0 +1,36 @@
+package io.ratelimited.core;
+
+import org.jspecify.annotations.Nullable;
+
+/** A call as it asks one limit for permits. Its values do not change while it is decided. */
+public interface Call {
+
+    /** The key whose budget the call uses; null for a limit without keys. */
+    @Nullable
+    Object key();
+
+    /** The number of permits; 0 asks for nothing. */
+    long permits();
+
+    /** The longest wait in nanoseconds that is possible now, inclusive; 0 for none. */
+    long maxWaitNanos();
+
+    /**
+     * The longest wait in nanoseconds that the policy of the limit allows, inclusive: a rejection is a violation
+     * ({@link Limit#block}) only if the call would have to wait for longer. It is longer than {@link #maxWaitNanos} where the
+     * call has waited already, or no thread may sleep.
+     */
+    default long patienceNanos() {
+        return maxWaitNanos();
+    }
+
+    /** The number of the priority of the call, as {@link RateLimiter#reserve(Object, long, long, int)} takes it. */
+    default int rank() {
+        return RateLimiter.NO_RANK;
+    }
+
+    /** Returns whether the call is admitted although its key is {@link Limit#block blocked}, and begins no block. */
+    default boolean isExemptFromBlocks() {
+        return false;
+    }
+}
