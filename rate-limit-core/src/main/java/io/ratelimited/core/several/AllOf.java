@@ -120,7 +120,9 @@ public final class AllOf {
     /** A refusal by permits that others may give back in a moment is no violation: it is noted, or not, when they have decided. */
     private static Decision refused(Claim claim, Decision refusal) {
         RateLimiter limiter = claim.limiter();
-        return Held.whenDecided(claim, () -> limiter.refused(claim, refusal)) ? refusal : limiter.refused(claim, refusal);
+        return Held.whenDecided(claim, () -> limiter.refused(claim, refusal))
+                ? refusal
+                : limiter.refused(claim, refusal);
     }
 
     /**

@@ -3,9 +3,7 @@ package io.ratelimited.core.several;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.RateLimiter;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -17,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Held {
 
-    private static final ConcurrentHashMap<Budget, Set<CompletableFuture<?>>> OPEN = new ConcurrentHashMap<>();
+    private static final ConcurrentHashMap<Budget, List<CompletableFuture<?>>> OPEN = new ConcurrentHashMap<>();
 
     private Held() {}
 
@@ -46,13 +44,13 @@ final class Held {
     static void until(Claim claim, CompletableFuture<?> decided) {
         Budget budget = Budget.of(claim);
         OPEN.compute(budget, (same, open) -> {
-            Set<CompletableFuture<?>> all = open == null ? new HashSet<>() : new HashSet<>(open);
+            List<CompletableFuture<?>> all = open == null ? new ArrayList<>(1) : new ArrayList<>(open);
             all.add(decided);
             return all;
         });
         decided.whenComplete((any, failure) -> OPEN.computeIfPresent(budget, (same, open) -> {
-            Set<CompletableFuture<?>> rest = new HashSet<>(open);
-            rest.remove(decided);
+            List<CompletableFuture<?>> rest = new ArrayList<>(open);
+            rest.removeIf(each -> each == decided);
             return rest.isEmpty() ? null : rest;
         }));
     }
@@ -68,12 +66,11 @@ final class Held {
      * @return false if there are none: the task is the caller's
      */
     static boolean whenDecided(Claim claim, Runnable task) {
-        Set<CompletableFuture<?>> open = OPEN.isEmpty() ? null : OPEN.get(Budget.of(claim));
+        List<CompletableFuture<?>> open = OPEN.isEmpty() ? null : OPEN.get(Budget.of(claim));
         if (open == null) {
             return false;
         }
-        List<CompletableFuture<?>> all = new ArrayList<>(open);
-        CompletableFuture.allOf(all.toArray(CompletableFuture<?>[]::new)).whenComplete((any, failure) -> task.run());
+        CompletableFuture.allOf(open.toArray(CompletableFuture<?>[]::new)).whenComplete((any, failure) -> task.run());
         return true;
     }
 

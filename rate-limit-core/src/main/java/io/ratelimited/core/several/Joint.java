@@ -13,8 +13,7 @@ import org.jspecify.annotations.Nullable;
 interface Joint extends Reservation {
 
     /** "Never" before every time, and an unknown time behind it. */
-     Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
-                    (Decision refusal) -> !refusal.never())
+    Comparator<Decision> LONGEST_FIRST = Comparator.comparing((Decision refusal) -> !refusal.never())
             .thenComparing(
                     Decision::retryAfter,
                     Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())

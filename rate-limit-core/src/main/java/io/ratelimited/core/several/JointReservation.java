@@ -17,12 +17,22 @@ import org.jspecify.annotations.Nullable;
  */
 final class JointReservation implements Joint {
 
-    private final Reservation[] members;
-    /** Why the call was rejected while it waited, found before its permits were given back; null if it was not. */
-    private volatile @Nullable Decision @Nullable [] refusals;
+    /**
+     * The members, or {@link Ended}: one field, because every call under several limits has it. Written before others can know
+     * that the call has ended, so it needs no barrier.
+     */
+    private Object state;
+
+    /** @param refusals why the call was rejected while it waited, found before its permits were given back */
+    private record Ended(Reservation[] members, @Nullable Decision[] refusals) {}
 
     JointReservation(Reservation... members) {
-        this.members = members;
+        this.state = members;
+    }
+
+    private Reservation[] members() {
+        Object now = state; // read once
+        return now instanceof Ended ended ? ended.members : (Reservation[]) now;
     }
 
     /** Cancels reservations, newest first, each of them also if another one fails. */
@@ -57,19 +67,19 @@ final class JointReservation implements Joint {
 
     @Override
     public Reservation member(int claim) {
-        return members[claim];
+        return members()[claim];
     }
 
     /** A member that is refused before the call waits has not ended the call: {@link #await} does, and gives back the others. */
     @Override
     public boolean isRefused() {
-        return refusals != null;
+        return state instanceof Ended;
     }
 
     @Override
     public long waitNanos() {
         long longest = 0;
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             longest = Math.max(longest, member.waitNanos());
         }
         return longest;
@@ -77,10 +87,10 @@ final class JointReservation implements Joint {
 
     @Override
     public boolean mayWait() {
-        if (refusals != null) {
+        if (isRefused()) {
             return false;
         }
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             // In this order: one that waits may be refused in between.
             if (member.mayWait() || member.isRefused()) {
                 return true;
@@ -91,11 +101,11 @@ final class JointReservation implements Joint {
 
     @Override
     public @Nullable Decision[] refusals() {
-        @Nullable Decision[] decisions = refusals;
-        if (decisions != null) {
-            return decisions.clone();
+        if (state instanceof Ended ended) {
+            return ended.refusals.clone();
         }
-        decisions = refusalsOf(members);
+        Reservation[] members = members();
+        @Nullable Decision[] decisions = refusalsOf(members);
         if (decisions != null) {
             return decisions;
         }
@@ -112,7 +122,7 @@ final class JointReservation implements Joint {
     public boolean await() throws InterruptedException {
         boolean admitted = false;
         try {
-            admitted = refusals == null && awaitAll();
+            admitted = !isRefused() && awaitAll();
             return admitted;
         } finally {
             if (!admitted) {
@@ -125,7 +135,7 @@ final class JointReservation implements Joint {
     private boolean awaitAll() throws InterruptedException {
         Reservation waiting = null;
         int waits = 0;
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             if (member.mayWait()) {
                 waiting = member;
                 waits++;
@@ -137,7 +147,7 @@ final class JointReservation implements Joint {
     }
 
     private boolean awaitTogether() throws InterruptedException {
-        Waits waits = new Waits(members);
+        Waits waits = new Waits(members());
         try {
             return waits.outcome.get();
         } catch (ExecutionException ex) {
@@ -152,11 +162,11 @@ final class JointReservation implements Joint {
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        if (refusals != null) {
+        if (isRefused()) {
             return CompletableFuture.completedFuture(false);
         }
         CompletableFuture<Boolean> answer = new CompletableFuture<>();
-        Waits waits = new Waits(members);
+        Waits waits = new Waits(members());
         answer.whenComplete((admitted, cancellation) -> {
             waits.stop();
             if (cancellation != null) {
@@ -181,15 +191,18 @@ final class JointReservation implements Joint {
 
     /** Notes why the call was refused, if it was, and gives everything back. */
     private void end() {
-        if (refusals == null) {
-            refusals = refusalsOf(members);
+        if (state instanceof Reservation[] members) {
+            @Nullable Decision[] refusals = refusalsOf(members);
+            if (refusals != null) {
+                state = new Ended(members, refusals);
+            }
         }
         cancel();
     }
 
     @Override
     public void cancel() {
-        undo(members);
+        undo(members());
     }
 
     /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
@@ -203,7 +216,7 @@ final class JointReservation implements Joint {
         Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             try {
                 member.settle(permits, mayBlock);
                 settled++;
@@ -218,7 +231,7 @@ final class JointReservation implements Joint {
 
     @Override
     public void release(End end) {
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             member.release(end);
         }
     }

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Tag;
 final class SeveralStressProofTest extends SeveralStressTest {
 
     @Override
-    int calls() {
+    protected int calls() {
         return 1_000_000;
     }
 }
