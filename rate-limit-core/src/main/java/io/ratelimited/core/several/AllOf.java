@@ -54,7 +54,7 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
-        if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isOpen(claims[0]))) {
+        if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
@@ -83,7 +83,7 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isOpen(claims[0]))) {
+            if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
@@ -112,17 +112,9 @@ public final class AllOf {
         for (int i = 0; i < claims.length; i++) {
             Decision refusal = refusals[i];
             Claim claim = claims[i];
-            refusals[i] = refusal == null ? null : refused(claim, refusal);
+            refusals[i] = refusal == null ? null : claim.limiter().refused(claim, refusal);
         }
         return refused(refusals);
-    }
-
-    /** A refusal by permits that others may give back in a moment is no violation: it is noted, or not, when they have decided. */
-    private static Decision refused(Claim claim, Decision refusal) {
-        RateLimiter limiter = claim.limiter();
-        return Held.whenDecided(claim, () -> limiter.refused(claim, refusal))
-                ? refusal
-                : limiter.refused(claim, refusal);
     }
 
     /**

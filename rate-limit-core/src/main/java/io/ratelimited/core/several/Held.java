@@ -9,13 +9,28 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Budgets elsewhere that a call under limits of several backends may have charged, and may give back, because its other limits
- * have not decided yet. A call that is rejected meanwhile may be so by such permits alone, which is no violation: whether it is
- * one is found out when all of those calls are decided. Thread-safe.
+ * A budget elsewhere that calls under limits of several backends charge, and may give back, because their other limits have not
+ * decided yet. A call that is rejected meanwhile may be so by such permits alone, which is no violation:
+ *
+ * <ul>
+ *   <li>H1 A call holds a budget from before it is charged until the call is decided, and all was given back if it was rejected.
+ *   <li>H2 A rejection is judged when all calls are decided that held the budget when it came. It is no violation if permits
+ *       have come back since the rejected call began.
+ *   <li>H3 A call that the budget itself rejects gives nothing back, and so excuses nobody.
+ * </ul>
+ *
+ * Remembered while calls use it. Thread-safe.
  */
 final class Held {
 
-    private static final ConcurrentHashMap<Budget, List<CompletableFuture<?>>> OPEN = new ConcurrentHashMap<>();
+    private static final ConcurrentHashMap<Budget, Held> ALL = new ConcurrentHashMap<>();
+
+    /** Calls that are under way. Guarded by the entry of the map. */
+    private int calls;
+    /** Completed when their calls are decided. Guarded by this. */
+    private final List<CompletableFuture<?>> holds = new ArrayList<>(1);
+    /** How often permits have come back. Guarded by this. */
+    private long returned;
 
     private Held() {}
 
@@ -40,42 +55,105 @@ final class Held {
         }
     }
 
-    /** Notes that a call charges the budget of a claim, and may give its permits back until it is decided. */
-    static void until(Claim claim, CompletableFuture<?> decided) {
-        Budget budget = Budget.of(claim);
-        OPEN.compute(budget, (same, open) -> {
-            List<CompletableFuture<?>> all = open == null ? new ArrayList<>(1) : new ArrayList<>(open);
-            all.add(decided);
-            return all;
-        });
-        decided.whenComplete((any, failure) -> OPEN.computeIfPresent(budget, (same, open) -> {
-            List<CompletableFuture<?>> rest = new ArrayList<>(open);
-            rest.removeIf(each -> each == decided);
-            return rest.isEmpty() ? null : rest;
-        }));
-    }
-
     /** Returns whether another call may give back permits of the budget. */
-    static boolean isOpen(Claim claim) {
-        return !OPEN.isEmpty() && OPEN.containsKey(Budget.of(claim));
+    static boolean isHeld(Claim claim) {
+        Held held = ALL.isEmpty() ? null : ALL.get(Budget.of(claim));
+        return held != null && !held.open().isEmpty();
     }
 
-    /**
-     * Runs a task when those calls are decided that may give back permits of the budget now.
-     *
-     * @return false if there are none: the task is the caller's
-     */
-    static boolean whenDecided(Claim claim, Runnable task) {
-        List<CompletableFuture<?>> open = OPEN.isEmpty() ? null : OPEN.get(Budget.of(claim));
-        if (open == null) {
-            return false;
-        }
-        CompletableFuture.allOf(open.toArray(CompletableFuture<?>[]::new)).whenComplete((any, failure) -> task.run());
-        return true;
-    }
-
-    /** Returns how many budgets are held so. */
+    /** Returns how many budgets are remembered. */
     static int size() {
-        return OPEN.size();
+        return ALL.size();
+    }
+
+    private synchronized List<CompletableFuture<?>> open() {
+        return List.copyOf(holds);
+    }
+
+    private synchronized long returned() {
+        return returned;
+    }
+
+    /** The use of a budget by one call, which begins when this is made. Used by one thread at a time. */
+    static final class Use {
+
+        private final Budget budget;
+        private final Held held;
+        /** How often permits had come back when the call began. */
+        private final long before;
+
+        private @Nullable CompletableFuture<@Nullable Void> hold;
+        private boolean left;
+
+        Use(Claim claim) {
+            this.budget = Budget.of(claim);
+            this.held = ALL.compute(budget, (same, present) -> {
+                Held used = present == null ? new Held() : present;
+                used.calls++;
+                return used;
+            });
+            this.before = held.returned();
+        }
+
+        /** The call is about to be charged. */
+        void hold() {
+            CompletableFuture<@Nullable Void> mine = new CompletableFuture<>();
+            hold = mine;
+            synchronized (held) {
+                held.holds.add(mine);
+            }
+        }
+
+        /** The call is decided. */
+        void decided(boolean givenBack) {
+            CompletableFuture<@Nullable Void> mine = hold;
+            if (mine == null) {
+                return;
+            }
+            hold = null;
+            synchronized (held) {
+                held.holds.removeIf(each -> each == mine);
+                held.returned += givenBack ? 1 : 0;
+            }
+            mine.complete(null);
+        }
+
+        /** Returns whether another call holds the budget. */
+        boolean isContested() {
+            return !held.open().isEmpty();
+        }
+
+        /**
+         * Runs a task unless the rejection of the call is no violation: now, or when that is known. Ends this use.
+         *
+         * @return whether that is known now
+         */
+        boolean judge(Runnable violation) {
+            List<CompletableFuture<?>> open = held.open();
+            left = true;
+            CompletableFuture.allOf(open.toArray(CompletableFuture<?>[]::new)).whenComplete((any, failure) -> {
+                try {
+                    if (held.returned() == before) {
+                        violation.run();
+                    }
+                } finally {
+                    forget();
+                }
+            });
+            return open.isEmpty();
+        }
+
+        /** Ends this use, unless it is judged. */
+        void leave() {
+            decided(false);
+            if (!left) {
+                left = true;
+                forget();
+            }
+        }
+
+        private void forget() {
+            ALL.computeIfPresent(budget, (same, used) -> --used.calls == 0 ? null : used);
+        }
     }
 }

@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
@@ -34,8 +33,9 @@ final class Transaction {
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
-    /** Completes when the last of the limits has decided, and permits that the others have taken are kept or given back. */
-    private final CompletableFuture<@Nullable Void> others = new CompletableFuture<>();
+    /** Of claims elsewhere, by the number of the claim. */
+    private final Held.@Nullable Use[] uses;
+
     /** Groups to ask about a call that is refused, so that the refusal names all. */
     private List<Group> unasked = List.of();
 
@@ -45,6 +45,7 @@ final class Transaction {
         this.asked = new Decision[claims.length];
         this.refusals = new Decision[claims.length];
         this.taken = new Reservation[claims.length];
+        this.uses = new Held.Use[claims.length];
     }
 
     /** Claims that one backend decides together, by their numbers. */
@@ -57,20 +58,17 @@ final class Transaction {
         List<Group> order = new ArrayList<>(remote);
         order.addAll(inMemory);
         CompletableFuture<Reservation> result = new CompletableFuture<>();
-        ask(inMemory, remote)
+        begin(inMemory, remote)
                 .thenCompose(admitted -> admitted && asksFirst(remote) ? ask(remote, List.of()) : completed(admitted))
                 .thenCompose(admitted -> admitted ? take(order, 0) : completed(false))
                 .whenComplete((admitted, failure) -> {
-                    try {
-                        if (failure != null || !admitted) {
-                            JointReservation.undo(taken);
-                        }
-                    } finally {
-                        others.complete(null);
+                    if (failure != null || !admitted) {
+                        undo();
                     }
                 })
                 .thenCompose(admitted -> admitted ? completed(TwoSteps.of(taken)) : refuse())
                 .whenComplete((decided, failure) -> {
+                    leave();
                     if (failure == null) {
                         result.complete(decided);
                     } else {
@@ -80,6 +78,43 @@ final class Transaction {
                     }
                 });
         return result;
+    }
+
+    private CompletableFuture<Boolean> begin(List<Group> inMemory, List<Group> remote) {
+        try {
+            for (int i = 0; i < claims.length; i++) {
+                uses[i] = AllOf.isInMemory(claims[i]) || claims[i].permits() <= 0 ? null : new Held.Use(claims[i]);
+            }
+            return ask(inMemory, remote);
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    private void leave() {
+        for (Held.Use use : uses) {
+            if (use != null) {
+                use.leave();
+            }
+        }
+    }
+
+    private void undo() {
+        boolean[] givesBack = new boolean[taken.length];
+        for (int i = 0; i < taken.length; i++) {
+            Reservation one = taken[i];
+            givesBack[i] = one != null && !one.isRefused();
+        }
+        try {
+            JointReservation.undo(taken);
+        } finally {
+            for (int i = 0; i < taken.length; i++) {
+                Held.Use use = uses[i];
+                if (use != null) {
+                    use.decided(givesBack[i]);
+                }
+            }
+        }
     }
 
     private static <T> CompletableFuture<T> completed(T value) {
@@ -94,7 +129,24 @@ final class Transaction {
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
     private CompletableFuture<Reservation> refuse() {
-        return decisions(unasked, knownNanos()).thenApply(any -> AllOf.refused(claims, refusals));
+        return decisions(unasked, knownNanos()).thenApply(any -> {
+            for (int i = 0; i < claims.length; i++) {
+                refusals[i] = refusals[i] == null ? null : noted(i, refusals[i]);
+            }
+            return AllOf.refused(refusals);
+        });
+    }
+
+    /** The refusal of a limit that has heard of it. */
+    private Decision noted(int number, Decision refusal) {
+        Claim claim = claims[number];
+        Held.Use use = uses[number];
+        if (use == null) {
+            return claim.limiter().refused(claim, refusal);
+        }
+        Decision[] noted = {refusal};
+        use.judge(() -> noted[0] = claim.limiter().refused(claim, refusal));
+        return noted[0];
     }
 
     /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
@@ -214,10 +266,13 @@ final class Transaction {
         if (group.inMemory) {
             return completed(MemoryClaims.take(all, wait));
         }
-        if (all.length < claims.length) {
-            Arrays.stream(all).filter(claim -> claim.permits() > 0).forEach(claim -> Held.until(claim, others));
+        for (int i = 0; i < all.length; i++) {
+            Held.Use use = uses[group.numbers.get(i)];
+            if (use != null && all.length < claims.length) {
+                use.hold();
+            }
+            all[i] = use != null && use.isContested() ? AllOf.withoutViolation(all[i]) : all[i];
         }
-        Arrays.setAll(all, i -> Held.isOpen(all[i]) ? AllOf.withoutViolation(all[i]) : all[i]);
         Claim first = all[0];
         if (all.length > 1) {
             return takeTogether((JointRateLimiter) first.limiter(), List.of(all));
