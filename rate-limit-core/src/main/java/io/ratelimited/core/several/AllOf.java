@@ -2,7 +2,6 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;

@@ -23,8 +23,18 @@ final class JointReservation implements Joint {
      */
     private Object state;
 
-    /** @param refusals why the call was rejected while it waited, found before its permits were given back */
-    private record Ended(Reservation[] members, @Nullable Decision[] refusals) {}
+    /** A call that was rejected while it waited. */
+    private static final class Ended {
+
+        private final Reservation[] members;
+        /** Found before the permits were given back. */
+        private final @Nullable Decision[] refusals;
+
+        private Ended(Reservation[] members, @Nullable Decision[] refusals) {
+            this.members = members;
+            this.refusals = refusals;
+        }
+    }
 
     JointReservation(Reservation... members) {
         this.state = members;

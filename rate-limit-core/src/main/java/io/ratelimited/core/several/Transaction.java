@@ -248,7 +248,7 @@ final class Transaction {
             for (int i = 0; i < own.length; i++) {
                 refusals[group.numbers.get(i)] = own[i];
             }
-            unasked = groups.stream().filter(each -> each != group).toList();
+            unasked = groups.stream().filter(each -> !each.equals(group)).toList();
             return completed(false);
         });
     }
