@@ -130,6 +130,32 @@ class SeveralRefusalsTest {
         assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Decision.Source.REDIS);
     }
 
+    /**
+     * Both limits have refused a call. The memory of the longer one ends with a charge, while that of the shorter one still holds:
+     * the longer one has not admitted the call thereby.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void theLongestTimeIsToldAlsoWhenTheMemoryOfItsLimitHasEndedFirst(boolean blocking) {
+        RateLimiter shorter = one.limiter(
+                Limit.of("shorter", Algorithm.TOKEN_BUCKET).rate("1/5m").build(), RedisLimitOptions.DEFAULTS);
+        RateLimiter longer = one.limiter(
+                Limit.of("longer", Algorithm.TOKEN_BUCKET).rate("1/20m").build(), RedisLimitOptions.DEFAULTS);
+        List<Claim> claims = List.of(Claim.of(shorter, "k", 1, 0), Claim.of(longer, "k", 1, 0));
+        Reservation first = AllOf.reserve(claims);
+        assertThat(AllOf.reserve(claims).decision().retryAfter()).isEqualTo(Duration.ofMinutes(20));
+        AllOf.member(first, 1).settle(2);
+        Reservation refused = blocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+        assertThat(AllOf.refusals(refused)).doesNotContainNull();
+        assertThat(refused.decision().limit()).isEqualTo("longer");
+        assertThat(refused.decision().retryAfter()).isEqualTo(Duration.ofMinutes(40));
+        // What is remembered of both is told again.
+        assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Decision.Source.DENY_CACHE);
+        assertThat(AllOf.reserve(claims).decision().retryAfter()).isEqualTo(Duration.ofMinutes(40));
+    }
+
     /** More scripts than a few looks and the backend's own; fewer than one for each call of a flood. */
     private static final long MORE = 500;
 

@@ -2,12 +2,9 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
-import java.time.Duration;
-import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -34,18 +31,14 @@ import org.jspecify.annotations.Nullable;
  * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
  * ever, and does not wait for itself.
  *
- * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
- * go, if the longest wait for a place is as long, or the limit seeks itself; see {@link #placeLater}.
+ * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its places when they let it
+ * go, if the longest wait for a place is as long, or the limit seeks itself; see {@link #placeLater}. That is a second call of
+ * the same kind, which follows the first ({@link TwoSteps}).
+ *
+ * <p>Whatever ends a call before it goes gives back all that it has taken, before the caller hears of it: a refusal, a failure, an
+ * interrupt, a cancelled future, or a call of a higher class that takes its seat.
  */
 public final class AllOf {
-
-    private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
-                    (Decision refusal) -> !refusal.never())
-            .thenComparing(
-                    Decision::retryAfter,
-                    Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
-            .thenComparing(refusal -> refusal.source() == Source.UNAVAILABLE)
-            .thenComparing(Decision::limit);
 
     private AllOf() {}
 
@@ -60,14 +53,14 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
-        if (claims.length == 1) {
+        if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
-            return MemoryClaims.reserve(claims, 0);
+            return MemoryClaims.reserve(claims);
         }
         try {
-            return new MixedClaims(claims, null).reserve().join();
+            return new Transaction(claims, null).reserve().join();
         } catch (CompletionException ex) {
             if (ex.getCause() instanceof Error error) {
                 throw error;
@@ -89,12 +82,12 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1) {
+            if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
-                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims, 0))
-                    : WaitingRoom.orGivenBack(new MixedClaims(claims, callbacks).reserve(), Reservation::cancel);
+                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims))
+                    : WaitingRoom.orGivenBack(new Transaction(claims, callbacks).reserve(), Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
         }
@@ -110,7 +103,7 @@ public final class AllOf {
      * @param refusals by the number of the claim, counted from 0; null for a claim whose limit would admit the call
      */
     public static Reservation refused(@Nullable Decision[] refusals) {
-        return JointReservation.refused(refusals);
+        return new Refusal(refusals);
     }
 
     /** The refusal of a call, of which the limits that refuse it have heard by now. */
@@ -128,7 +121,7 @@ public final class AllOf {
      * limit has refused the call, because it was given up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
-        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
+        return reservation instanceof Joint all ? all.refusals() : new Decision[] {reservation.decision()};
     }
 
     /**
@@ -137,20 +130,12 @@ public final class AllOf {
      * @param refusals at least one of them not null
      */
     public static int decisive(@Nullable Decision[] refusals) {
-        int decisive = -1;
-        for (int i = 0; i < refusals.length; i++) {
-            Decision refusal = refusals[i];
-            Decision longest = decisive < 0 ? null : refusals[decisive];
-            if (refusal != null && (longest == null || LONGEST_FIRST.compare(refusal, longest) < 0)) {
-                decisive = i;
-            }
-        }
-        return decisive;
+        return Joint.decisive(refusals);
     }
 
     /** The reservation of a single claim behind one of several, by the number of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
-        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
+        return reservation instanceof Joint all ? all.member(claim) : reservation;
     }
 
     /**
@@ -172,6 +157,18 @@ public final class AllOf {
         return permits;
     }
 
+    /** The claim, of which no rejection is a violation. */
+    static Claim withoutViolation(Claim claim) {
+        return Claim.of(
+                claim.limiter(),
+                claim.key(),
+                claim.permits(),
+                claim.maxWaitNanos(),
+                claim.rank(),
+                Long.MAX_VALUE,
+                claim.isExemptFromBlocks());
+    }
+
     /** The claim on another number of permits. */
     static Claim withPermits(Claim claim, long permits) {
         return permits == claim.permits()
@@ -187,18 +184,26 @@ public final class AllOf {
     }
 
     /**
-     * The reservation of a place that is asked for when the other limits of the call let it go, so that no sleeping caller
-     * holds a place. The longest wait for the place counts from the decision.
+     * Stands for a place that is asked for when the other limits of the call let it go, so that no sleeping caller holds a
+     * place. The longest wait for the place counts from the decision.
      *
      * @param claim whose limiter is in memory, or does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
      * @param asked the decision about the claim when it was asked
-     * @return null when the claim has to be reserved at once: it is no place, the call need not wait, or may wait for a place
-     *     for less than for the others and its limit learns nothing from the time of a call
+     * @return a reservation that holds nothing, for the caller of {@link JointRateLimiter#reserveAll}; null when the claim has to
+     *     be reserved at once: it is no place, the call need not wait, or may wait for a place for less than for the others and
+     *     its limit learns nothing from the time of a call
      */
     public static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
         return mayTakePlaceLater(claim, othersWaitNanos)
-                ? new LaterPlace(claim, Math.max(0, claim.maxWaitNanos() - othersWaitNanos), asked)
+                ? new Later(
+                        Claim.of(
+                                claim.limiter(),
+                                claim.key(),
+                                claim.permits(),
+                                Math.max(0, claim.maxWaitNanos() - othersWaitNanos),
+                                claim.rank()),
+                        asked)
                 : null;
     }
 

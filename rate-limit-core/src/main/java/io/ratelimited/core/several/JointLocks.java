@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>J2 A call that goes at once under one limit takes no lock and reads none. A call that would be refused is decided
  *       again, until nobody has held the lock meanwhile.
  *   <li>J3 A call takes its locks in the order of their numbers, each once, so that no two calls wait for each other.
- *   <li>J4 A thread that holds a lock computes and does nothing else: code of others that its charges wake
- *       {@link #afterwards runs afterwards}. So all wait for the time of a few charges, as those of a cell with a monitor
+ *   <li>J4 A thread that holds a lock computes and does nothing else: code of others, as of calls that it wakes and of
+ *       observers, runs {@link #outside}. So all wait for the time of a few charges, as those of a cell with a monitor
  *       do.
  * </ul>
  *
@@ -75,13 +75,16 @@ public final class JointLocks {
     }
 
     /**
-     * Runs code of others now, or when this thread has released its locks.
-     *
-     * @return whether it runs later
+     * Runs code of others, which may call a limiter: now, or when this thread has released its locks. What it throws then goes
+     * to the uncaught exception handler.
      */
-    public static boolean afterwards(Runnable woken) {
+    public static void outside(Runnable code) {
         List<Runnable> later = AFTERWARDS.get();
-        return later != null && later.add(woken);
+        if (later == null) {
+            code.run();
+        } else {
+            later.add(code);
+        }
     }
 
     /**
@@ -107,7 +110,17 @@ public final class JointLocks {
         List<Runnable> later = wakes ? AFTERWARDS.get() : null;
         if (later != null) {
             AFTERWARDS.remove();
-            later.forEach(Runnable::run);
+            later.forEach(JointLocks::run);
+        }
+    }
+
+    /** A failure of one task keeps neither the others from running nor the call from holding what it has taken. */
+    private static void run(Runnable task) {
+        try {
+            task.run();
+        } catch (RuntimeException ex) {
+            Thread current = Thread.currentThread();
+            current.getUncaughtExceptionHandler().uncaughtException(current, ex);
         }
     }
 }

@@ -19,7 +19,8 @@ public interface JointRateLimiter extends RateLimiter {
     boolean decidesWith(RateLimiter other);
 
     /**
-     * Takes all claims or none. A place for a call in flight is asked for later where {@link AllOf#placeLater} says so.
+     * Takes all claims or none, and gives back what it has taken if it fails halfway. A place for a call in flight is left for
+     * later where {@link AllOf#placeLater} says so.
      *
      * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all

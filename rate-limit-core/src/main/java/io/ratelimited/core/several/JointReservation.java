@@ -3,75 +3,93 @@ package io.ratelimited.core.several;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Permits;
-import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The reservations of several limits for one call, which waits for all of them together. If one limit refuses the call or is
- * cancelled, every limit gets its permits back, and the caller learns it at once. Places that are asked for
- * {@link LaterPlace later} come last. Thread-safe.
+ * The permits of several limits that one call has taken. It waits for all of them together. If one limit rejects it meanwhile,
+ * or the caller gives up, every limit gets its permits back, and then the caller learns it. Thread-safe.
  */
-class JointReservation implements Reservation {
+final class JointReservation implements Joint {
 
-    private final Reservation[] members;
+    /**
+     * The members, or {@link Ended}: one field, because every call under several limits has it. Written before others can know
+     * that the call has ended, so it needs no barrier.
+     */
+    private Object state;
+
+    /** A call that was rejected while it waited. */
+    private static final class Ended {
+
+        private final Reservation[] members;
+        /** Found before the permits were given back. */
+        private final @Nullable Decision[] refusals;
+
+        private Ended(Reservation[] members, @Nullable Decision[] refusals) {
+            this.members = members;
+            this.refusals = refusals;
+        }
+    }
 
     JointReservation(Reservation... members) {
-        this.members = members;
+        this.state = members;
     }
 
-    /** As {@link AllOf#refused}. A class of its own, so that an admitted call has no fields that it never needs. */
-    static JointReservation refused(@Nullable Decision[] refusals) {
-        return new JointReservation() {
-            @Override
-            @Nullable
-            Decision @Nullable [] refused() {
-                return refusals;
-            }
-        };
+    private Reservation[] members() {
+        Object now = state; // read once
+        return now instanceof Ended ended ? ended.members : (Reservation[]) now;
     }
 
-    /** Refusals of a call that has taken nothing; null if the call was admitted. */
-    @Nullable
-    Decision @Nullable [] refused() {
-        return null;
-    }
-
-    Reservation member(int claim) {
-        return refused() == null ? members[claim] : this;
-    }
-
-    /** Cancels the reservations, newest first. */
+    /** Cancels reservations, newest first, each of them also if another one fails. */
     static void undo(@Nullable Reservation[] taken) {
+        RuntimeException failure = null;
         for (int i = taken.length - 1; i >= 0; i--) {
             Reservation one = taken[i];
-            if (one != null) {
-                one.cancel();
+            try {
+                if (one != null) {
+                    one.cancel();
+                }
+            } catch (RuntimeException ex) {
+                failure = ex;
             }
         }
+        if (failure != null) {
+            throw failure;
+        }
+    }
+
+    /** The decisions of those that are refused; null if none is. */
+    static @Nullable Decision @Nullable [] refusalsOf(Reservation[] members) {
+        @Nullable Decision[] refusals = null;
+        for (int i = 0; i < members.length; i++) {
+            if (members[i].isRefused()) {
+                refusals = refusals == null ? new Decision[members.length] : refusals;
+                refusals[i] = members[i].decision();
+            }
+        }
+        return refusals;
     }
 
     @Override
+    public Reservation member(int claim) {
+        return members()[claim];
+    }
+
+    /** A member that is refused before the call waits has not ended the call: {@link #await} does, and gives back the others. */
+    @Override
     public boolean isRefused() {
-        for (Reservation member : members) {
-            if (member.isRefused()) {
-                return true;
-            }
-        }
-        return refused() != null;
+        return state instanceof Ended;
     }
 
     @Override
     public long waitNanos() {
         long longest = 0;
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             longest = Math.max(longest, member.waitNanos());
         }
         return longest;
@@ -79,82 +97,67 @@ class JointReservation implements Reservation {
 
     @Override
     public boolean mayWait() {
-        for (Reservation member : members) {
-            if (member.mayWait()) {
+        if (isRefused()) {
+            return false;
+        }
+        for (Reservation member : members()) {
+            // In this order: one that waits may be refused in between.
+            if (member.mayWait() || member.isRefused()) {
                 return true;
             }
         }
         return false;
     }
 
-    /** The decision of the longest refusal, else of the longest wait. */
     @Override
-    public Decision decision() {
-        @Nullable Decision[] decisions = refusals();
-        return Objects.requireNonNull(decisions[AllOf.decisive(decisions)]);
-    }
-
-    /** As {@link AllOf#refusals}. */
-    @Nullable
-    Decision[] refusals() {
-        @Nullable Decision[] refusals = refused();
-        if (refusals != null) {
-            return refusals.clone();
+    public @Nullable Decision[] refusals() {
+        if (state instanceof Ended ended) {
+            return ended.refusals.clone();
         }
-        @Nullable Decision[] decisions = new Decision[members.length];
+        Reservation[] members = members();
+        @Nullable Decision[] decisions = refusalsOf(members);
+        if (decisions != null) {
+            return decisions;
+        }
         int longest = 0;
-        for (int i = 0; i < members.length; i++) {
-            decisions[i] = members[i].isRefused() ? members[i].decision() : null;
+        for (int i = 1; i < members.length; i++) {
             longest = members[i].waitNanos() > members[longest].waitNanos() ? i : longest;
         }
-        if (!isRefused()) {
-            decisions[longest] = members[longest].decision();
-        }
+        decisions = new Decision[members.length];
+        decisions[longest] = members[longest].decision();
         return decisions;
     }
 
     @Override
     public boolean await() throws InterruptedException {
-        if (refused() != null) {
-            return false;
-        }
         boolean admitted = false;
         try {
-            admitted = await(false);
-            if (admitted && hasLaterPlaces()) {
-                decided(AllOf.reserve(laterClaims()));
-                admitted = await(true);
-            }
+            admitted = !isRefused() && awaitAll();
             return admitted;
         } finally {
             if (!admitted) {
-                cancel();
+                end();
             }
         }
     }
 
     /** A single wait sleeps in the thread of the caller. Several begin together, so that the first refusal ends all. */
-    private boolean await(boolean later) throws InterruptedException {
+    private boolean awaitAll() throws InterruptedException {
         Reservation waiting = null;
-        boolean several = false;
-        for (Reservation member : members) {
-            if (member instanceof LaterPlace != later) {
-                continue;
-            }
-            if (!member.mayWait()) {
-                if (!member.await()) {
-                    return false;
-                }
-            } else {
-                several = waiting != null;
+        int waits = 0;
+        for (Reservation member : members()) {
+            if (member.mayWait()) {
                 waiting = member;
+                waits++;
+            } else if (!member.await()) {
+                return false;
             }
         }
-        return waiting == null || (several ? awaitTogether(later) : waiting.await());
+        return waiting == null || (waits == 1 ? waiting.await() : awaitTogether());
     }
 
-    private boolean awaitTogether(boolean later) throws InterruptedException {
-        Waits waits = new Waits(members, later);
+    private boolean awaitTogether() throws InterruptedException {
+        Waits waits = new Waits(members());
         try {
             return waits.outcome.get();
         } catch (ExecutionException ex) {
@@ -169,94 +172,47 @@ class JointReservation implements Reservation {
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        if (refused() != null) {
+        if (isRefused()) {
             return CompletableFuture.completedFuture(false);
         }
         CompletableFuture<Boolean> answer = new CompletableFuture<>();
-        awaitAsync(false, answer);
+        Waits waits = new Waits(members());
         answer.whenComplete((admitted, cancellation) -> {
+            waits.stop();
             if (cancellation != null) {
                 cancel();
+            }
+        });
+        waits.outcome.whenComplete((admitted, failure) -> {
+            if (failure == null && admitted) {
+                answer.complete(true);
+                return;
+            }
+            waits.stop();
+            end();
+            if (failure == null) {
+                answer.complete(false);
+            } else {
+                answer.completeExceptionally(failure);
             }
         });
         return answer;
     }
 
-    private void awaitAsync(boolean later, CompletableFuture<Boolean> answer) {
-        Waits waits = new Waits(members, later);
-        answer.whenComplete((admitted, cancellation) -> waits.stop());
-        waits.outcome.whenComplete((admitted, failure) -> {
-            if (failure != null || !admitted) {
-                waits.stop();
-                end(answer, failure);
-            } else if (later || !hasLaterPlaces()) {
-                answer.complete(true);
-            } else {
-                takePlaces(answer);
-            }
-        });
-    }
-
-    private void takePlaces(CompletableFuture<Boolean> answer) {
-        AllOf.reserveAsync(laterClaims(), Callbacks.MAY_BLOCK).whenComplete((places, failed) -> {
-            if (failed == null) {
-                decided(places);
-                awaitAsync(true, answer);
-            } else {
-                end(answer, failed);
-            }
-        });
-    }
-
-    /**
-     * The claims to all later places. They are taken in one step, as by a call that need not wait: so no two calls hold
-     * places crosswise and wait for each other.
-     */
-    private Claim[] laterClaims() {
-        return Arrays.stream(members)
-                .filter(LaterPlace.class::isInstance)
-                .map(place -> ((LaterPlace) place).claim())
-                .toArray(Claim[]::new);
-    }
-
-    /** @param places the reservation of {@link #laterClaims} */
-    private void decided(Reservation places) {
-        @Nullable Decision[] refusals = places.isRefused() ? AllOf.refusals(places) : null;
-        int next = 0;
-        for (Reservation member : members) {
-            if (member instanceof LaterPlace place) {
-                int claim = next++;
-                if (refusals == null) {
-                    place.decided(AllOf.member(places, claim));
-                } else if (refusals[claim] != null) {
-                    place.decided(refused(new Decision[] {refusals[claim]}));
-                }
+    /** Notes why the call was refused, if it was, and gives everything back. */
+    private void end() {
+        if (state instanceof Reservation[] members) {
+            @Nullable Decision[] refusals = refusalsOf(members);
+            if (refusals != null) {
+                state = new Ended(members, refusals);
             }
         }
-    }
-
-    private boolean hasLaterPlaces() {
-        for (Reservation member : members) {
-            if (member instanceof LaterPlace) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    /** Gives everything back, and then reports the refusal or the failure. */
-    private void end(CompletableFuture<Boolean> answer, @Nullable Throwable failure) {
         cancel();
-        if (failure != null) {
-            answer.completeExceptionally(failure);
-        } else {
-            answer.complete(false);
-        }
     }
 
     @Override
     public void cancel() {
-        undo(members);
+        undo(members());
     }
 
     /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
@@ -270,7 +226,7 @@ class JointReservation implements Reservation {
         Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             try {
                 member.settle(permits, mayBlock);
                 settled++;
@@ -284,18 +240,13 @@ class JointReservation implements Reservation {
     }
 
     @Override
-    public void release() {
-        release(End.ANSWERED);
-    }
-
-    @Override
     public void release(End end) {
-        for (Reservation member : members) {
+        for (Reservation member : members()) {
             member.release(end);
         }
     }
 
-    /** The waits of all later places or of all other members, started together. */
+    /** The waits of all members, started together. */
     private static final class Waits {
 
         /** Completes when the last wait has ended, or with the first that refuses the call or fails. */
@@ -305,15 +256,15 @@ class JointReservation implements Reservation {
         private final AtomicInteger left = new AtomicInteger(1);
 
         /** Waits without a known end begin first: the time of a test, which a timed wait may move, must not pass their ends. */
-        private Waits(Reservation[] members, boolean later) {
-            start(members, later, false);
-            start(members, later, true);
+        private Waits(Reservation[] members) {
+            start(members, false);
+            start(members, true);
             ended(true, null);
         }
 
-        private void start(Reservation[] members, boolean later, boolean timed) {
+        private void start(Reservation[] members, boolean timed) {
             for (Reservation member : members) {
-                if (member instanceof LaterPlace == later && member.waitNanos() > 0 == timed && !outcome.isDone()) {
+                if (member.waitNanos() > 0 == timed && !outcome.isDone()) {
                     left.incrementAndGet();
                     try {
                         CompletableFuture<Boolean> wait = member.awaitAsync();

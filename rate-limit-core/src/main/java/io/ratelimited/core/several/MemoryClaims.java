@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Several claims on limits in memory: each is asked, then all are taken, and undone if another caller has come between. */
@@ -9,15 +10,30 @@ final class MemoryClaims {
 
     private MemoryClaims() {}
 
+    /** As {@link AllOf#reserve(Claim[])}. */
+    static Reservation reserve(Claim[] claims) {
+        Reservation[] members = new Reservation[claims.length];
+        Reservation refusal = take(claims, members, 0);
+        return refusal != null ? refusal : TwoSteps.of(members);
+    }
+
+    /** As {@link JointRateLimiter#reserveAll}. */
+    static List<Reservation> take(Claim[] claims, long othersWaitNanos) {
+        Reservation[] members = new Reservation[claims.length];
+        Reservation refusal = take(claims, members, othersWaitNanos);
+        return refusal != null ? List.of(refusal) : List.of(members);
+    }
+
     /**
-     * As {@link AllOf#reserve(Claim[])}. The charge that comes last needs no lock where it goes at once or not at all: it is
+     * Takes all claims or none. The charge that comes last needs no lock where it goes at once or not at all: it is
      * never given back because of another limit. If it is refused, another such call may hold its permits for a moment only,
      * so all limits are asked again, and charged under all their locks.
      *
+     * @param members receives the reservations, of places also {@link Later}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
+     * @return null if all have been taken
      */
-    static Reservation reserve(Claim[] claims, long othersWaitNanos) {
-        Reservation[] members = new Reservation[claims.length];
+    private static @Nullable Reservation take(Claim[] claims, Reservation[] members, long othersWaitNanos) {
         boolean places = hasPlaces(claims);
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
@@ -28,7 +44,7 @@ final class MemoryClaims {
             }
             int refused = reserveLocked(claims, members, locked, places, othersWaitNanos);
             if (refused < 0) {
-                return new JointReservation(members);
+                return null;
             }
             if (refused < locked) {
                 return refusedMeanwhile(claims, refused, members[refused].decision());

@@ -23,8 +23,7 @@ import org.jspecify.annotations.Nullable;
  * @param block of its key; null if it was not blocked
  * @param blockedUntil the end of that
  * @param fullAt the time at which the budget is full
- * @param askedWith the requests of the same script to all limits of the call: limits without a remembered refusal admitted
- *     it
+ * @param admittedWith the requests to other limits of the call that the same script admitted
  */
 record Denial(
         ScriptParameters parameters,
@@ -38,7 +37,7 @@ record Denial(
         long fullAt,
         ScriptBlocks.@Nullable State block,
         long blockedUntil,
-        List<?> askedWith) {
+        List<?> admittedWith) {
 
     private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
 
@@ -46,7 +45,7 @@ record Denial(
      * @param reply a refusal with a retry-after
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
-    static Denial of(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
+    static Denial of(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> admittedWith) {
         long retry = Math.max(hold, reply.retryNanos());
         ScriptBlocks.State block = reply.block();
         return new Denial(
@@ -61,7 +60,7 @@ record Denial(
                 sentAt + reply.reset(),
                 block,
                 sentAt + (block == null ? 0 : block.leftNanos()),
-                askedWith);
+                admittedWith);
     }
 
     /** The refusal that Redis would give to a call now; null if that is not known. */

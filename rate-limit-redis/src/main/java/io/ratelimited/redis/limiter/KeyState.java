@@ -131,11 +131,11 @@ final class KeyState {
     /**
      * Remembers a refusal with a retry-after.
      *
-     * @param askedWith the requests of the same script to all limits of the call
+     * @param admittedWith the requests to other limits of the call that the same script admitted
      */
-    synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
+    synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> admittedWith) {
         if (sentAt - since >= 0) {
-            denial = Denial.of(call, reply, sentAt, hold, askedWith);
+            denial = Denial.of(call, reply, sentAt, hold, admittedWith);
         }
     }
 

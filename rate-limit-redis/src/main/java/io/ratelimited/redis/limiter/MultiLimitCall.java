@@ -183,8 +183,9 @@ final class MultiLimitCall {
     }
 
     /**
-     * Returns the refusal that the script would give now, from the remembered refusals and the requests of the same script.
-     * Null if that is not known of each limit.
+     * Returns the refusal that the script would give now, from the remembered refusals and the requests that the same script
+     * admitted. Null if that is not known of each limit: one whose refusal is forgotten, while another one is remembered, is
+     * asked again.
      */
     private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
         @Nullable Decision[] refusals = new Decision[parts.size()];
@@ -208,15 +209,16 @@ final class MultiLimitCall {
     private boolean isAdmittedBeside(@Nullable Decision[] refusals, Asked request) {
         for (int i = 0; i < refusals.length; i++) {
             Part part = parts.get(i);
-            if (refusals[i] != null && rate(part).askedWith(part.name()).contains(request)) {
+            if (refusals[i] != null && rate(part).admittedWith(part.name()).contains(request)) {
                 return true;
             }
         }
         return false;
     }
 
-    private List<Asked> asked(List<ScriptParameters> used) {
+    private List<Asked> admitted(List<ScriptParameters> used, List<ScriptReply> replies) {
         return IntStream.range(0, parts.size())
+                .filter(i -> replies.get(i).admitted())
                 .mapToObj(i -> parts.get(i).asked(used.get(i)))
                 .toList();
     }
@@ -250,11 +252,11 @@ final class MultiLimitCall {
             timed &= decided.admitted() || decided.hasRetry();
         }
         if (refused) {
-            List<Asked> asked = timed ? asked(used) : List.of();
+            List<Asked> admitted = timed ? admitted(used, replies) : List.of();
             for (int i = 0; i < parts.size(); i++) {
                 Part part = parts.get(i);
                 if (replies.get(i).hasRetry()) {
-                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, asked);
+                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, admitted);
                 }
             }
             return refused(taken);

@@ -164,11 +164,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 : denial.refusal(current, wanted, context().ticker().nanos());
     }
 
-    /** Returns the requests of the script in which a budget last refused a call under several limits. */
-    List<?> askedWith(String name) {
+    /** Returns what the script admitted in which a budget last refused a call under several limits. */
+    List<?> admittedWith(String name) {
         KeyState state = states().find(name);
         Denial denial = state == null ? null : state.denial();
-        return denial == null ? List.of() : denial.askedWith();
+        return denial == null ? List.of() : denial.admittedWith();
     }
 
     /** Asks Redis also for the block of the key, if it can be blocked. */

@@ -4,6 +4,7 @@ import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.MemoryLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.LimitedClient;
 import io.ratelimited.spring.client.LimitedClients;
@@ -53,8 +54,8 @@ final class FreshBudgets {
     RateLimiter limiter(Limit limit) {
         Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, 1)));
         limiters.add(limiter);
-        return (RateLimiter)
-                Proxy.newProxyInstance(RateLimiter.class.getClassLoader(), new Class<?>[] {RateLimiter.class}, limiter);
+        return (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, limiter);
     }
 
     /** A test begins, when the one before has ended. */
@@ -76,7 +77,7 @@ final class FreshBudgets {
         turn.release();
     }
 
-    /** Passes every call on. */
+    /** Passes every call on, as a limiter in memory: several limits on one call are decided as in the application. */
     private final class Renewable implements InvocationHandler {
 
         private volatile RateLimiter limiter;

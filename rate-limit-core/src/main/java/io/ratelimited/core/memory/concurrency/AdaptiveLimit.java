@@ -4,6 +4,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.overload.LimitChange;
+import io.ratelimited.core.several.JointLocks;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -160,7 +161,7 @@ final class AdaptiveLimit {
         if (after != before) {
             LimitChange change = new LimitChange(now, before, after, next.reason());
             last = change;
-            observers.forEach(observer -> tell(observer, change));
+            JointLocks.outside(() -> observers.forEach(observer -> tell(observer, change)));
         }
     }
 

@@ -102,9 +102,7 @@ final class ConcurrencyCell {
         if (last == null) {
             return maxWait;
         }
-        if (!JointLocks.afterwards(last::crowdOut)) {
-            last.crowdOut();
-        }
+        JointLocks.outside(last::crowdOut);
         return WaitingRoom.longestWait(maxWaitNanos);
     }
 

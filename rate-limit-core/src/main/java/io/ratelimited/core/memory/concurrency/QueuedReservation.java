@@ -49,9 +49,10 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
 
     /** Completes the turn of a call that is decided. Callbacks run here, so the caller holds no lock. */
     void wake() {
-        if (JointLocks.afterwards(this::wake)) {
-            return;
-        }
+        JointLocks.outside(this::completeTurn);
+    }
+
+    private void completeTurn() {
         boolean admitted = !isRefused();
         int depth = WAKING.get();
         if (depth == DEEPEST) {
