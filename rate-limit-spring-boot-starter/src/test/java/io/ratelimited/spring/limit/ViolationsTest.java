@@ -9,6 +9,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
@@ -18,8 +19,10 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -137,20 +140,22 @@ class ViolationsTest {
 
     @Test
     void aCallThatNoThreadMaySleepForIsNone() {
-        runner.withBean(RequestThreads.class, () -> new RequestThreads(2)).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            Service service = context.getBean(Service.class);
-            service.waits("ann");
-            RequestThreads threads = context.getBean(RequestThreads.class);
-            assertThat(threads.tryEnter(0)).isTrue();
-            assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(() -> service.waits("ann"));
-            assertThat(isBlocked(limits, "waits")).isFalse();
-            assertThat(limits.tryAcquire("waits", "bob")).isTrue();
-            assertThat(limits.tryAcquire("waits", "bob"))
-                    .as("who need not wait is no violator either")
-                    .isFalse();
-            assertThat(limits.peek("waits", "bob").blocked()).isFalse();
-        });
+        runner.withBean(RequestThreads.class, () -> new RequestThreads(2))
+                .withBean(Serving.class, Serving::new)
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    Service service = context.getBean(Service.class);
+                    service.waits("ann");
+                    RequestThreads threads = context.getBean(RequestThreads.class);
+                    assertThat(threads.tryEnter(0, List.of())).isTrue();
+                    assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(() -> service.waits("ann"));
+                    assertThat(isBlocked(limits, "waits")).isFalse();
+                    assertThat(limits.tryAcquire("waits", "bob")).isTrue();
+                    assertThat(limits.tryAcquire("waits", "bob"))
+                            .as("who need not wait is no violator either")
+                            .isFalse();
+                    assertThat(limits.peek("waits", "bob").blocked()).isFalse();
+                });
     }
 
     @Test
@@ -375,5 +380,19 @@ class ViolationsTest {
                                     "paced", LimitProperties.of(Map.of("algorithm", Algorithm.LEAKY_BUCKET))))
                             .withMessageContaining("with a charge");
                 });
+    }
+
+    /** Says of the thread of the test that it serves a request. */
+    private static final class Serving implements CurrentRequest.Source {
+
+        @Override
+        public @Nullable CurrentRequest current() {
+            return null;
+        }
+
+        @Override
+        public boolean isServing() {
+            return true;
+        }
     }
 }

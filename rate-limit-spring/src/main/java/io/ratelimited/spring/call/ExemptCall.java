@@ -2,6 +2,7 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,8 +17,8 @@ public final class ExemptCall {
 
     private final List<Held> held;
 
-    /** A request for nothing, the permits that it may still cost, and its reservation. */
-    private record Held(LimitRequest request, long permits, Reservation reservation) {}
+    /** A request for nothing, the permits that it may still cost, and its reservation, which may take a round trip. */
+    private record Held(LimitRequest request, long permits, CompletionStage<Reservation> reservation) {}
 
     private final DecisionReports reports;
 
@@ -42,7 +43,7 @@ public final class ExemptCall {
 
     private static CompletionStage<Boolean> isLeft(LimitRequest request) {
         return request.limiter()
-                .peekAsync(request.key(), request.permits(), request.maxWaitNanos())
+                .peekAsync(request)
                 // What nobody can know yet is no reason to fail a health check.
                 .thenApply(decision -> decision.admitted() || decision.source() == Decision.Source.UNAVAILABLE)
                 .exceptionally(failure -> true);
@@ -58,7 +59,7 @@ public final class ExemptCall {
         for (LimitRequest request : requests) {
             if (isCounted(request)) {
                 LimitRequest free = request.free();
-                held.add(new Held(free, request.permits(), free.reserve()));
+                held.add(new Held(free, request.permits(), free.limiter().reserveAsync(free, Callbacks.NEVER_BLOCK)));
             }
         }
         return new ExemptCall(held, reports);
@@ -67,13 +68,15 @@ public final class ExemptCall {
     /** Charges the call with its permits: they were used, so they become debt if none are left. */
     public void charge() {
         for (Held one : held) {
-            try {
-                one.reservation.settle(one.permits);
-            } catch (RuntimeException ex) {
-                reports.reportFailedCharge(one.request, ex);
-                continue;
-            }
-            reports.reportCharge(one.request, one.permits, null, one.reservation::decision);
+            one.reservation
+                    .thenAccept(reservation -> {
+                        reservation.settle(one.permits);
+                        reports.reportCharge(one.request, one.permits, null, reservation::decision);
+                    })
+                    .exceptionally(failure -> {
+                        reports.reportFailedCharge(one.request, failure);
+                        return null;
+                    });
         }
     }
 }

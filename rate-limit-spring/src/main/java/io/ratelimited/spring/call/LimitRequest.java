@@ -160,7 +160,8 @@ public record LimitRequest(
 
     /** The same request for no permits, which costs only what it is charged when it has ended. */
     LimitRequest free() {
-        return new LimitRequest(limit, enforcement, limiter, key, 0, denied, rank, once, null);
+        return new LimitRequest(
+                limit, enforcement, limiter, key, 0, denied, rank, once, null, patienceNanos, isExemptFromBlocks);
     }
 
     /** Returns whether the policy has not changed since the request was made. */

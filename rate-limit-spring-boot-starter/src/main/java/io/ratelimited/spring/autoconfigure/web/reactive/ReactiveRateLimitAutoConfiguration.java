@@ -26,12 +26,9 @@ import io.ratelimited.spring.web.reactive.ReactiveClients;
 import io.ratelimited.spring.web.reactive.ReactiveCors;
 import io.ratelimited.spring.web.reactive.ReactiveHandlers;
 import io.ratelimited.spring.web.reactive.ReactiveLogins;
-import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
 import io.ratelimited.spring.web.reactive.ReactiveVersions;
-import io.ratelimited.spring.web.reactive.RefusalAdvice;
-import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -163,8 +160,7 @@ public final class ReactiveRateLimitAutoConfiguration {
             ReactiveRequests requests,
             ReactiveCors cors,
             ReactiveVersions versions) {
-        return new RateLimitWebFilter(
-                RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors, versions);
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors, versions);
     }
 
     @Configuration(proxyBeanMethods = false)

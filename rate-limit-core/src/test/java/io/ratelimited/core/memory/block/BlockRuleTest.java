@@ -12,18 +12,15 @@ import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
-/** The memory of blocks, and the steps of {@link BlockRule} at their ends. */
-class KeyBlocksTest {
+/** Blocks of keys in memory, and the steps of {@link BlockRule} at their ends. */
+class BlockRuleTest {
 
     private static final Duration BLOCK = Duration.ofSeconds(10);
 
@@ -43,61 +40,6 @@ class KeyBlocksTest {
     }
 
     /** B4, and the sketch: blocks of evicted keys go on, with their levels. */
-    @Test
-    void aFloodOfOffendersEndsNoBlockAndForgivesNone() {
-        KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
-        blocks.offend("victim");
-        ticker.advance(BLOCK);
-        assertThat(blocks.offend("victim")).isEqualTo(new BlockedKey("victim", BLOCK.multipliedBy(2), 2));
-        for (int i = 0; i < 2_000; i++) {
-            blocks.offend("flood" + i);
-        }
-        List<String> offenders =
-                IntStream.range(0, 2_000).mapToObj(i -> "flood" + i).toList();
-        assertThat(offenders).allMatch(key -> blocks.left(key) >= BLOCK.toNanos());
-        assertThat(blocks.left("victim")).isGreaterThanOrEqualTo(2 * BLOCK.toNanos());
-        ticker.advance(BLOCK.multipliedBy(2));
-        blocks.offend("victim");
-        assertThat(blocks.left("victim")).isEqualTo(4 * BLOCK.toNanos());
-    }
-
-    @Test
-    void aKeyThatWasEvictedIsForgivenToo() {
-        KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
-        for (int i = 0; i < 1_000; i++) {
-            blocks.offend("flood" + i);
-        }
-        for (int i = 0; i < 1_000; i++) {
-            blocks.forget("flood" + i);
-            assertThat(blocks.left("flood" + i)).isZero();
-        }
-    }
-
-    @Test
-    void keysThatHaveNotOffendedAreBlockedByAFloodOnlyWhereAllTheirWordsAreShared() {
-        KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
-        for (int i = 0; i < 500; i++) {
-            blocks.offend("flood" + i);
-        }
-        // Each of three rows has 2,730 words, of which 500 are raised at the most: 0.6 % of all keys share three of
-        // them.
-        assertThat(IntStream.range(0, 10_000).filter(i -> blocks.left("good" + i) > 0))
-                .hasSizeLessThan(300);
-    }
-
-    @Test
-    void whatIsForgivenIsForgotten() {
-        EvictedBlocks evicted = new EvictedBlocks(100);
-        BlockRule rule = new BlockRule(10, 2, 40);
-        long word = rule.offend(BlockRule.NONE, 0);
-        evicted.add("a", word);
-        assertThat(evicted.of("a")).isEqualTo(word);
-        evicted.forget(each -> rule.untilForgiven(each, 49_999) == 0);
-        assertThat(evicted.of("a")).isEqualTo(word);
-        evicted.forget(each -> rule.untilForgiven(each, 50_000) == 0);
-        assertThat(evicted.of("a")).isEqualTo(BlockRule.NONE);
-    }
-
     /** B1, B2 and B3. */
     @Test
     void aBlockIsNeverShorterThanStatedAndEndsWithinTheMicrosecond() {
@@ -123,30 +65,6 @@ class KeyBlocksTest {
         }
         assertThat(BlockRule.level(word)).isEqualTo(1_000);
         assertThat(rule.length(BlockRule.level(word))).isEqualTo(40);
-    }
-
-    @ParameterizedTest
-    @ValueSource(longs = {Long.MAX_VALUE - 5_000_000_000L, Long.MIN_VALUE, -5_000_000_000L})
-    void blocksSurviveTheWrapOfTheClock(long base) {
-        ManualTicker wrapping = new ManualTicker(base, Instant.EPOCH);
-        KeyBlocks blocks = new KeyBlocks(limit(), wrapping, () -> 100);
-        blocks.offend("a");
-        wrapping.advance(BLOCK.minusNanos(1));
-        assertThat(blocks.left("a")).isEqualTo(1);
-        wrapping.advance(Duration.ofNanos(1));
-        assertThat(blocks.left("a")).isZero();
-    }
-
-    @Test
-    void aBlockLearntFromElsewhereReplacesWhatWasKnown() {
-        KeyBlocks blocks = new KeyBlocks(limit(), ticker, () -> 100);
-        blocks.learn("a", 5_000_000_000L, 3);
-        assertThat(blocks.all()).containsExactly(new BlockedKey("a", Duration.ofSeconds(5), 3));
-        blocks.learn("a", 1_000_000_000L, 2);
-        assertThat(blocks.all()).containsExactly(new BlockedKey("a", Duration.ofSeconds(1), 2));
-        blocks.learn("a", 5_000_000_000L, 3);
-        ticker.advance(Duration.ofSeconds(5));
-        assertThat(blocks.offend("a")).isEqualTo(new BlockedKey("a", Duration.ofSeconds(40), 4));
     }
 
     @Test
