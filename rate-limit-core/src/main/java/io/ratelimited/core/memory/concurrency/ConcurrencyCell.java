@@ -69,7 +69,7 @@ final class ConcurrencyCell {
     ConcurrencyReservation reserve(
             ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome = waiting > 0 && mustQueue(rank) ? refusal(permits) : take(parameters, permits, rank);
+        int outcome = waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
         if (outcome == GONE) {
             return null;
         }
@@ -134,23 +134,25 @@ final class ConcurrencyCell {
         }
     }
 
-    /** Returns whether a call of the class stands behind one that waits. */
-    private boolean mustQueue(int rank) {
-        if (limiter.classes().number() == 1) {
+    /** Returns whether a call of the class stands behind one that waits: within its share, only behind its own class. */
+    private boolean mustQueue(int rank, long permits) {
+        Classes classes = limiter.classes();
+        if (classes.number() == 1) {
             return true;
         }
+        boolean withinShare = classes.isWithinShare(rank, permits, places(false), usedByRank);
         synchronized (queue) {
-            return queue.hasUpTo(rank);
+            return withinShare ? queue.has(rank) : queue.hasUpTo(rank);
         }
     }
 
     /** Returns the result that {@link #reserve} would return, and changes nothing. */
     int peek(long permits, int rank, long maxWaitNanos) {
-        if (permits > maxConcurrent()) {
+        if (permits > heaviest(limiter.parameters(), rank)) {
             return NEVER;
         }
         endLeases();
-        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank));
+        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
         return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
     }
 
@@ -194,11 +196,18 @@ final class ConcurrencyCell {
         return limiter.parameters().maxConcurrent();
     }
 
-    private int refusal(long permits) {
+    /** The most permits that a call of the class can ever have. */
+    private long heaviest(ConcurrencyLimiter.Parameters parameters, int rank) {
+        return parameters.plain() || limiter.adaptive() != null
+                ? parameters.maxConcurrent()
+                : parameters.classes().heaviest(rank, parameters.maxConcurrent());
+    }
+
+    private int refusal(long permits, int rank) {
         if (inUse == RETIRED) {
             return GONE;
         }
-        return permits > maxConcurrent() ? NEVER : FULL;
+        return permits > heaviest(limiter.parameters(), rank) ? NEVER : FULL;
     }
 
     private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank) {
@@ -207,7 +216,7 @@ final class ConcurrencyCell {
             if (used == RETIRED) {
                 return GONE;
             }
-            if (permits > parameters.maxConcurrent()) {
+            if (permits > heaviest(parameters, rank)) {
                 return NEVER;
             }
             if (!fits(parameters, used, permits, rank)) {
