@@ -52,16 +52,18 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
      * Returns the number of permits that may be in use when one of a class takes some of them.
      *
      * @param places permits that may be in use by all classes together
+     * @param most permits that may be in use when the highest class, or one within its share, takes some: at least as many
      * @param used permits in use by each class; null where there are no shares
      */
-    long ceiling(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
+    long ceiling(int rank, long permits, long places, long most, @Nullable AtomicIntegerArray used) {
+        long own = rank == 0 ? most : places;
         if (rank == 0 && used == null) {
-            return places;
+            return own;
         }
         if (isWithinShare(rank, permits, places, used)) {
-            return places;
+            return most;
         }
-        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        long left = own - rank * (long) Math.ceil(RESERVED * places);
         for (int other = 0; used != null && other < number; other++) {
             left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
         }

@@ -76,7 +76,7 @@ final class ConcurrencyCell {
         AdaptiveLimit adaptive = limiter.adaptive();
         if (outcome == FULL) {
             if (adaptive != null) {
-                adaptive.full();
+                adaptive.full(used());
             }
             long maxWait = maxWaitNanos > 0 ? longestWait(rank, maxWaitNanos) : 0;
             if (maxWait > 0) {
@@ -89,6 +89,9 @@ final class ConcurrencyCell {
                 : new ConcurrencyReservation(this, permits, rank, outcome);
         if (outcome == ADMITTED) {
             startLease(count(call));
+            if (adaptive != null && inUse >= adaptive.watched()) {
+                adaptive.admitted(call.start(), inUse);
+            }
         } else {
             limiter.removeIfIdle(key);
         }
@@ -164,7 +167,9 @@ final class ConcurrencyCell {
     /** Free places. */
     long remaining() {
         endLeases();
-        return Math.max(0, places(limiter.classes().number() > 1) - Math.max(0, inUse));
+        AdaptiveLimit adaptive = limiter.adaptive();
+        long places = adaptive == null ? maxConcurrent() : Math.min(adaptive.limit(), adaptive.places(false));
+        return Math.max(0, places - Math.max(0, inUse));
     }
 
     /** Permits in use. */
@@ -172,6 +177,7 @@ final class ConcurrencyCell {
         return Math.max(0, inUse);
     }
 
+    /** @param best whether for a call of the highest class */
     private long places(boolean best) {
         AdaptiveLimit adaptive = limiter.adaptive();
         return adaptive == null ? maxConcurrent() : adaptive.places(best);
@@ -187,8 +193,8 @@ final class ConcurrencyCell {
             return used + permits <= parameters.maxConcurrent();
         }
         Classes classes = parameters.classes();
-        long places = places(rank == 0 && classes.number() > 1);
-        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, usedByRank);
+        long places = places(false);
+        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
     }
 
@@ -335,7 +341,7 @@ final class ConcurrencyCell {
         long used = IN_USE.addAndGet(this, -call.permits());
         AdaptiveLimit adaptive = limiter.adaptive();
         if (adaptive != null) {
-            adaptive.ended(call.start(), used + call.permits(), end);
+            adaptive.ended(call.start(), used + call.permits(), used, end);
         }
         if (waiting > 0) {
             serve();

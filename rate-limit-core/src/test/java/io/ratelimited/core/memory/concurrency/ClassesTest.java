@@ -71,6 +71,22 @@ class ClassesTest {
         assertThat(fill(limiter, 0)).isZero();
     }
 
+    /** P2: the highest class may use more places than were found, but not those of a share. */
+    @Test
+    void aShareHoldsAgainstAFloodOfTheHighestClassUnderALimitThatWasFound() {
+        Classes classes = Classes.of(Limit.of("classes", Algorithm.ADAPTIVE)
+                .priorities(PRIORITIES)
+                .shares(Map.of("batch", 0.1))
+                .build());
+        java.util.concurrent.atomic.AtomicIntegerArray used =
+                new java.util.concurrent.atomic.AtomicIntegerArray(Classes.MOST);
+        long ceiling = classes.ceiling(0, 1, 20, 33, used);
+        assertThat(ceiling).isEqualTo(31);
+        used.set(0, (int) ceiling);
+        assertThat(classes.ceiling(2, 1, 20, 33, used)).isGreaterThan(ceiling);
+        assertThat(classes.ceiling(1, 1, 20, 33, used)).isLessThan(20);
+    }
+
     /** P3 */
     @Test
     void aSinglePlaceIsForEveryClass() {
