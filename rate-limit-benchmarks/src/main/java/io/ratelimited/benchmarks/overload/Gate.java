@@ -65,8 +65,7 @@ interface Gate {
     }
 
     /** {@link #ours(Timeline, long, List)}, whose changes are observed. */
-    static Gate ours(
-            Timeline timeline, long lateNanos, List<String> priorities, Consumer<LimitChange> observer) {
+    static Gate ours(Timeline timeline, long lateNanos, List<String> priorities, Consumer<LimitChange> observer) {
         Limit.Builder limit = Limit.of("simulated", Algorithm.ADAPTIVE).priorities(priorities);
         if (lateNanos > 0) {
             limit.lateAfter(Duration.ofNanos(lateNanos));

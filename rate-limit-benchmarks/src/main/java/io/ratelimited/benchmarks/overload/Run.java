@@ -37,8 +37,8 @@ final class Run {
     Run(Scenario scenario, long seed, Function<Timeline, Gate> gate) {
         this.scenario = scenario;
         this.parameters = parameters(scenario, seed);
-        this.instances =
-                new Instances(timeline, parameters, scenario.kind, scenario.collapses, scenario.threads, () -> gate.apply(timeline));
+        this.instances = new Instances(
+                timeline, parameters, scenario.kind, scenario.collapses, scenario.threads, () -> gate.apply(timeline));
         this.arrivals = new SplittableRandom(seed * 31 + 7);
         this.rate = parameters.capacity() * scenario.peak;
         this.goodBy = new long[instances.size()];
@@ -50,9 +50,7 @@ final class Run {
 
     static Parameters parameters(Scenario scenario, long seed) {
         Parameters drawn = scenario.own == null ? Parameters.of(seed) : scenario.own;
-        return scenario.patient
-                ? new Parameters(drawn.cores(), drawn.cpu(), drawn.io(), 4 * drawn.deadline())
-                : drawn;
+        return scenario.patient ? new Parameters(drawn.cores(), drawn.cpu(), drawn.io(), 4 * drawn.deadline()) : drawn;
     }
 
     Run run() {
@@ -149,7 +147,8 @@ final class Run {
                 over[0] = true;
                 if (retries > 0) {
                     long pause = (long) (100e6 * (1 << (scenario.retries - retries)) * (.5 + call.nextDouble()));
-                    timeline.after(pause, () -> attempt(instance, rank, cpu, io, retries - 1, call, after, best, middle));
+                    timeline.after(
+                            pause, () -> attempt(instance, rank, cpu, io, retries - 1, call, after, best, middle));
                 }
             }
         };

@@ -66,7 +66,11 @@ final class Scenario {
     }
 
     private static Scenario cold(double load, double seconds) {
-        return new Scenario("cold start at %s x".formatted(load == (int) load ? (int) load : load), seconds, load, t -> load)
+        return new Scenario(
+                        "cold start at %s x".formatted(load == (int) load ? (int) load : load),
+                        seconds,
+                        load,
+                        t -> load)
                 .with(s -> s.isCold = true);
     }
 

@@ -231,9 +231,8 @@ final class AdaptiveLimit {
         try {
             lateNanos = lateNanos(limit);
             boolean same = controller.least() == limit.minConcurrent() && controller.most() == limit.maxConcurrent();
-            LimitChange change = same
-                    ? null
-                    : take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());
+            LimitChange change =
+                    same ? null : take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());
             return () -> tell(change);
         } finally {
             stepping.set(false);

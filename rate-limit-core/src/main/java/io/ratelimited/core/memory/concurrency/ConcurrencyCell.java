@@ -69,7 +69,8 @@ final class ConcurrencyCell {
     ConcurrencyReservation reserve(
             ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome = waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
+        int outcome =
+                waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
         if (outcome == GONE) {
             return null;
         }
@@ -194,7 +195,8 @@ final class ConcurrencyCell {
         }
         Classes classes = parameters.classes();
         long places = places(false);
-        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
+        long ceiling =
+                classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
     }
 

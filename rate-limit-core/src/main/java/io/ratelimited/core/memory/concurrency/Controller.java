@@ -117,8 +117,7 @@ record Controller(
                         || (nanos >= Tuning.LONGEST && ended > Tuning.FEW_ANSWERS);
             case BELOW, ABOVE ->
                 (ended >= Tuning.LEVEL && bad > Tuning.MOSTLY_LATE * ended && nanos >= turnover)
-                        || (ended >= Tuning.STEP_ANSWERS
-                                && nanos >= Math.min(2 * last.meanNanos(), Tuning.PATIENCE))
+                        || (ended >= Tuning.STEP_ANSWERS && nanos >= Math.min(2 * last.meanNanos(), Tuning.PATIENCE))
                         || (nanos >= Tuning.LONGEST && ended >= Tuning.ANSWERS);
         };
     }
@@ -140,12 +139,11 @@ record Controller(
     /** Nanoseconds until a window begins: the calls that end until then were admitted before the step. */
     long settling() {
         double base = known.base();
-        double longest =
-                switch (phase) {
-                    case FREE, DRAIN -> 0;
-                    case TEST, FIRST -> base == 0 ? Tuning.PATIENCE / 50 : 2 * base;
-                    case UP, DOWN, BELOW, ABOVE -> base == 0 ? Tuning.PATIENCE : 4 * base;
-                };
+        double longest = switch (phase) {
+            case FREE, DRAIN -> 0;
+            case TEST, FIRST -> base == 0 ? Tuning.PATIENCE / 50 : 2 * base;
+            case UP, DOWN, BELOW, ABOVE -> base == 0 ? Tuning.PATIENCE : 4 * base;
+        };
         return (long) Math.min(last.meanNanos(), longest);
     }
 
@@ -213,14 +211,12 @@ record Controller(
         double becomes = next == Phase.FREE ? most : clamp(limit);
         Reason changed = Math.round(becomes) == Math.round(this.limit) ? reason : why;
         Signs none = Signs.at(signs.high());
-        return new Controller(
-                least, most, next, becomes, known, reference, seen, none, elasticity, cap, wall, changed);
+        return new Controller(least, most, next, becomes, known, reference, seen, none, elasticity, cap, wall, changed);
     }
 
     /** The same phase, with other knowledge and counts. */
     private Controller counted(Window seen, Known known, Signs signs) {
-        return new Controller(
-                least, most, phase, limit, known, reference, seen, signs, elasticity, cap, wall, reason);
+        return new Controller(least, most, phase, limit, known, reference, seen, signs, elasticity, cap, wall, reason);
     }
 
     private Controller knowing(double base) {
@@ -229,13 +225,11 @@ record Controller(
     }
 
     private Controller comparing(Window to, double elasticity) {
-        return new Controller(
-                least, most, phase, limit, known, to, last, signs, elasticity, cap, wall, reason);
+        return new Controller(least, most, phase, limit, known, to, last, signs, elasticity, cap, wall, reason);
     }
 
     private Controller below(double cap, double wall) {
-        return new Controller(
-                least, most, phase, limit, known, reference, last, signs, elasticity, cap, wall, reason);
+        return new Controller(least, most, phase, limit, known, reference, last, signs, elasticity, cap, wall, reason);
     }
 
     /** Nothing is limited again. */
@@ -243,18 +237,18 @@ record Controller(
         return knowing(base)
                 .below(NONE, NONE)
                 .comparing(seen, elasticity)
-                .counted(seen, known.withBase(base), Signs.at(seen.left()))
+                .counted(seen, known.withBase(base), Signs.at((double) seen.left()))
                 .become(Phase.FREE, most, seen, Reason.ROOM);
     }
 
     private Controller free(Window seen) {
         Known learned = known.quicker(seen.meanNanos());
         if (known.base() == 0) {
-            return comparing(Window.NONE, elasticity).counted(seen, learned, Signs.at(seen.left()));
+            return comparing(Window.NONE, elasticity).counted(seen, learned, Signs.at((double) seen.left()));
         }
         if (!learned.isSlow(seen.meanNanos())) {
             Window calm = seen.ended() > Tuning.FEW_ANSWERS ? seen : reference;
-            return comparing(calm, elasticity).counted(seen, learned.calm(seen, last), Signs.at(seen.left()));
+            return comparing(calm, elasticity).counted(seen, learned.calm(seen, last), Signs.at((double) seen.left()));
         }
         boolean pinned = seen.most() == last.most()
                 && seen.most() >= Tuning.BEGIN
@@ -273,29 +267,25 @@ record Controller(
         if (seen.ended() < Tuning.FEW_ANSWERS) {
             return counted(seen, learned, counts.withSeconds(0));
         }
-        return seen.left() > Tuning.GROWN * signs.high()
-                ? grown(seen, learned, counts)
-                : steady(seen, learned, counts);
+        return seen.left() > Tuning.GROWN * signs.high() ? grown(seen, learned, counts) : steady(seen, learned, counts);
     }
 
     /** More are in flight, and calls are slow. */
     private Controller grown(Window seen, Known learned, Signs counts) {
         double rate = seen.perSecond();
-        boolean serves = rate > Tuning.SERVED * reference.perSecond()
-                || rate > Tuning.SERVED_AT_ONCE * last.perSecond();
+        boolean serves =
+                rate > Tuning.SERVED * reference.perSecond() || rate > Tuning.SERVED_AT_ONCE * last.perSecond();
         if (signs.steps() == 0 || serves) {
             return comparing(seen, elasticity)
-                    .counted(seen, learned, new Signs(seen.left(), 1, 0, counts.pinned(), 0));
+                    .counted(seen, learned, new Signs((double) seen.left(), 1, 0, counts.pinned(), 0));
         }
         boolean slower = seen.meanNanos() >= Tuning.SLOWER * last.meanNanos();
         int enough = rate < Tuning.FEWER_THAN_USUAL * known.rate() ? Tuning.STEPS_OF_FEWER : Tuning.STEPS;
-        if (slower
-                && signs.steps() >= enough
-                && seen.left() >= Math.max(Tuning.BEGIN, Tuning.TWICE * known.peak())) {
+        if (slower && signs.steps() >= enough && seen.left() >= Math.max(Tuning.BEGIN, Tuning.TWICE * known.peak())) {
             return shortage(seen, learned, Reason.SERVES_NO_MORE);
         }
         int steps = slower ? signs.steps() + 1 : signs.steps();
-        return counted(seen, learned, new Signs(seen.left(), steps, 0, counts.pinned(), 0));
+        return counted(seen, learned, new Signs((double) seen.left(), steps, 0, counts.pinned(), 0));
     }
 
     /** Calls are slow, but not more and more are in flight: after a while that is the new baseline. */
@@ -305,7 +295,7 @@ record Controller(
         boolean forLong = seconds > Tuning.STEADY_LATENCIES * seen.meanNanos() / 1e9;
         if (windows >= Tuning.STEADY && counts.pinned() == 0 && forLong) {
             return comparing(seen, elasticity)
-                    .counted(seen, learned.withBase(seen.meanNanos()), Signs.at(seen.left()));
+                    .counted(seen, learned.withBase(seen.meanNanos()), Signs.at((double) seen.left()));
         }
         return counted(seen, learned, new Signs(signs.high(), signs.steps(), windows, counts.pinned(), seconds));
     }
@@ -326,7 +316,7 @@ record Controller(
         boolean believed = known.isBelieved();
         double enough = believed
                 ? learned.enough(seen)
-                : Math.min(Tuning.BEGIN, Tuning.SHRINK * Math.max(seen.left(), seen.meanInFlight()));
+                : Math.min(Tuning.BEGIN, Tuning.SHRINK * Math.max((double) seen.left(), seen.meanInFlight()));
         return knowing(believed ? learned.base() : 0)
                 .comparing(seen, Tuning.WANTED)
                 .become(Phase.DRAIN, Math.min(enough, Tuning.TEST * seen.left()), seen, why);
@@ -342,7 +332,7 @@ record Controller(
                         known,
                         slower,
                         last,
-                        Signs.at(reference.left()),
+                        Signs.at((double) reference.left()),
                         Tuning.WANTED,
                         cap,
                         wall,
@@ -354,11 +344,9 @@ record Controller(
     private Controller tested(Window seen) {
         double fewer = seen.meanInFlight() / signs.high();
         double quicker = seen.meanNanos() / reference.meanNanos();
-        boolean servesFewer = base() == 0
-                || seen.perSecond() < Tuning.SERVES_FEWER * Math.max(known.rate(), reference.perSecond());
-        if (servesFewer
-                && fewer < Tuning.CLEARLY_FEWER
-                && Math.log(quicker) > Tuning.NOT_OURS * Math.log(fewer)) {
+        boolean servesFewer =
+                base() == 0 || seen.perSecond() < Tuning.SERVES_FEWER * Math.max(known.rate(), reference.perSecond());
+        if (servesFewer && fewer < Tuning.CLEARLY_FEWER && Math.log(quicker) > Tuning.NOT_OURS * Math.log(fewer)) {
             return freed(seen, seen.meanNanos());
         }
         if (cap < NONE) {
@@ -431,8 +419,7 @@ record Controller(
             return become(Phase.BELOW, roomier(), seen, Reason.ROOM);
         }
         if (late && latency > Tuning.QUICK * base()) {
-            return below(cap, limit)
-                    .become(Phase.BELOW, limit * (1 - seen.badShare() / 2), seen, Reason.LATE);
+            return below(cap, limit).become(Phase.BELOW, limit * (1 - seen.badShare() / 2), seen, Reason.LATE);
         }
         if (last.bound()
                 && seen.perSecond() < Tuning.CHANGED_RATE * last.perSecond()
@@ -469,13 +456,11 @@ record Controller(
         double excess = found - Tuning.WANTED;
         Controller known = comparing(reference, found);
         if (excess <= 0) {
-            return known.become(
-                    Phase.BELOW, limit * Math.exp(Tuning.SINK * excess), seen, Reason.SERVES_NO_MORE);
+            return known.become(Phase.BELOW, limit * Math.exp(Tuning.SINK * excess), seen, Reason.SERVES_NO_MORE);
         }
         double seconds = Math.max(1, Math.min(8, seen.seconds() + last.seconds()));
         double grown = Math.max(
-                limit + Tuning.GROW * seconds * excess,
-                excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
+                limit + Tuning.GROW * seconds * excess, excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
         return known.become(Phase.BELOW, grown, seen, Reason.SERVES_MORE);
     }
 }

@@ -245,7 +245,7 @@ class AdaptiveTest {
         assertThat(End.of(new CompletionException(null))).isEqualTo(End.FAILED);
         assertThat(End.of(new java.net.SocketTimeoutException())).isEqualTo(End.OVERLOADED);
         assertThat(End.of(new RateLimitExceededException(limiter(limit()).peek(null, 1, 0))))
-                .isEqualTo(End.OVERLOADED);
+                .isEqualTo(End.FAILED);
         assertThat(End.of(new CancellationException())).isEqualTo(End.CANCELLED);
         assertThat(End.of(new InterruptedException())).isEqualTo(End.CANCELLED);
     }

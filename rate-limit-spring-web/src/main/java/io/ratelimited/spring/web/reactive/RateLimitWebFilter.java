@@ -116,20 +116,23 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
                         RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
                 .flatMap(Function.identity())
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
-                .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
+                .doFinally(signal -> end(entered, ofSignal(signal, exchange, call)));
     }
 
-    private static End ofSignal(SignalType signal, ServerWebExchange exchange) {
+    private static End ofSignal(SignalType signal, ServerWebExchange exchange, ReactiveCurrentRequest call) {
         if (signal == SignalType.CANCEL) {
             return End.CANCELLED;
         }
         HttpStatusCode status = exchange.getResponse().getStatusCode();
-        return status == null ? End.ANSWERED : CallEnd.ofStatus(status.value());
+        if (status == null) {
+            return End.ANSWERED;
+        }
+        return call.isRejected() ? CallEnd.ofRejection(status.value()) : CallEnd.ofStatus(status.value());
     }
 
     /** Handlers of errors write the answer only behind this filter. */
     private static End ofFailure(Throwable failure, ReactiveCurrentRequest call) {
-        return failure instanceof ErrorResponse answer
+        return failure instanceof ErrorResponse answer && !call.isRejected()
                 ? CallEnd.ofStatus(answer.getStatusCode().value())
                 : CallEnd.of(failure, call.isAborted(failure));
     }
