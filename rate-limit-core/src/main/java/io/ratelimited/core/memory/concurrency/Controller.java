@@ -415,7 +415,7 @@ record Controller(
         }
         double latency = seen.meanNanos();
         boolean late = seen.badShare() > Tuning.LATE;
-        if (!last.bound() && seen.badShare() < Tuning.LATE) {
+        if (!last.bound() && !late && latency < Tuning.NOT_SLOW * base()) {
             return become(Phase.BELOW, roomier(), seen, Reason.ROOM);
         }
         if (late && latency > Tuning.QUICK * base()) {

@@ -145,6 +145,8 @@ final class Tuning {
     static final double GROW_WHILE_QUICK = 1.25;
     static final double GROW_AT_WALL = 1.02;
     static final double BEFORE_WALL = 0.9;
+    /** Latency in baselines up to which the limit grows after a window without a rejection: the demand fits. */
+    static final double NOT_SLOW = 2;
     /** Latency in baselines at which half as many are tried. */
     static final double VERY_SLOW = 4;
     /** Share of late calls that lowers the limit. */
