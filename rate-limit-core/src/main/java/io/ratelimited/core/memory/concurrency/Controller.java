@@ -253,8 +253,8 @@ record Controller(
         boolean pinned = seen.most() == last.most()
                 && seen.most() >= Tuning.BEGIN
                 && seen.meanInFlight() > Tuning.BELOW_PINNED * seen.most();
-        Signs counts = new Signs(
-                signs.high(), signs.steps(), signs.steady(), pinned ? signs.pinned() + 1 : 0, signs.seconds());
+        boolean tells = seen.nanos() >= Tuning.TELLS * seen.meanNanos();
+        Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0);
         boolean late = seen.badShare() > Tuning.BAD && last.badShare() > Tuning.BAD;
         if (counts.pinned() >= Tuning.PINNED) {
             return below(Math.max(least, Tuning.BELOW_PINNED * seen.most()), wall)
@@ -277,15 +277,25 @@ record Controller(
                 rate > Tuning.SERVED * reference.perSecond() || rate > Tuning.SERVED_AT_ONCE * last.perSecond();
         if (signs.steps() == 0 || serves) {
             return comparing(seen, elasticity)
-                    .counted(seen, learned, new Signs((double) seen.left(), 1, 0, counts.pinned(), 0));
+                    .counted(
+                            seen, learned, new Signs((double) seen.left(), seen.meanNanos(), 1, 0, counts.pinned(), 0));
         }
-        boolean slower = seen.meanNanos() >= Tuning.SLOWER * last.meanNanos();
+        boolean slower = seen.meanNanos() >= Tuning.SLOWER * signs.latency();
         int enough = rate < Tuning.FEWER_THAN_USUAL * known.rate() ? Tuning.STEPS_OF_FEWER : Tuning.STEPS;
         if (slower && signs.steps() >= enough && seen.left() >= Math.max(Tuning.BEGIN, Tuning.TWICE * known.peak())) {
             return shortage(seen, learned, Reason.SERVES_NO_MORE);
         }
         int steps = slower ? signs.steps() + 1 : signs.steps();
-        return counted(seen, learned, new Signs((double) seen.left(), steps, 0, counts.pinned(), 0));
+        return counted(
+                seen,
+                learned,
+                new Signs(
+                        (double) seen.left(),
+                        Math.max(signs.latency(), seen.meanNanos()),
+                        steps,
+                        0,
+                        counts.pinned(),
+                        0));
     }
 
     /** Calls are slow, but not more and more are in flight: after a while that is the new baseline. */
@@ -297,7 +307,10 @@ record Controller(
             return comparing(seen, elasticity)
                     .counted(seen, learned.withBase(seen.meanNanos()), Signs.at((double) seen.left()));
         }
-        return counted(seen, learned, new Signs(signs.high(), signs.steps(), windows, counts.pinned(), seconds));
+        return counted(
+                seen,
+                learned,
+                new Signs(signs.high(), signs.latency(), signs.steps(), windows, counts.pinned(), seconds));
     }
 
     /** Many more calls than usual have arrived, and hardly any ends. */

@@ -73,6 +73,8 @@ final class Tuning {
     static final double STEADY_LATENCIES = 5;
     /** Windows for which the number in flight stands still at one number, as behind the threads of a server. */
     static final int PINNED = 5;
+    /** Length of such a window in latencies: in a shorter one hardly any number changes. */
+    static final double TELLS = 0.4;
     /** Mean calls in flight of a busy service, of whose arrivals something is known. */
     static final double BUSY = 4;
     /** Calls in flight, in multiples of the usual ones, from which on arrivals are watched, each half a baseline. */
