@@ -15,12 +15,12 @@ public enum End {
     FAILED,
     /** The caller has given up, or has not made the call. It counts neither way. */
     CANCELLED,
-    /** A timeout, or a refusal by another service or limit that has too much to do. It counts against the limit. */
+    /** A timeout, or a rejection by another service that is overloaded. It counts against the limit. */
     OVERLOADED;
 
     /**
-     * The end of a call that has thrown. Timeouts and {@link RateLimitExceededException} are {@link #OVERLOADED}, also as the
-     * cause of a {@link CompletionException} or {@link ExecutionException}.
+     * The end of a call that has thrown. Timeouts are {@link #OVERLOADED}, also as the cause of a {@link CompletionException} or
+     * {@link ExecutionException}. A {@link RateLimitExceededException} is {@link #FAILED}: a limit that rejects is no overload.
      *
      * @param error null for an answer
      */
@@ -34,9 +34,7 @@ public enum End {
         if (error instanceof CancellationException || error instanceof InterruptedException) {
             return CANCELLED;
         }
-        boolean overloaded = error instanceof TimeoutException
-                || error instanceof RateLimitExceededException
-                || (error instanceof InterruptedIOException);
+        boolean overloaded = error instanceof TimeoutException || error instanceof InterruptedIOException;
         return overloaded ? OVERLOADED : FAILED;
     }
 }

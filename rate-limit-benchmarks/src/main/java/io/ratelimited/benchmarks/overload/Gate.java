@@ -11,6 +11,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.overload.LimitChange;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -60,11 +61,17 @@ interface Gate {
      * @param lateNanos 0 for a limit that is not told when an answer is worth nothing
      */
     static Gate ours(Timeline timeline, long lateNanos, List<String> priorities) {
+        return ours(timeline, lateNanos, priorities, change -> {});
+    }
+
+    /** {@link #ours(Timeline, long, List)}, whose changes are observed. */
+    static Gate ours(Timeline timeline, long lateNanos, List<String> priorities, Consumer<LimitChange> observer) {
         Limit.Builder limit = Limit.of("simulated", Algorithm.ADAPTIVE).priorities(priorities);
         if (lateNanos > 0) {
             limit.lateAfter(Duration.ofNanos(lateNanos));
         }
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit.build(), timeline.ticker(), 1);
+        limiter.onLimitChange(observer);
         return new Gate() {
             @Override
             public @Nullable Consumer<End> enter(int rank) {

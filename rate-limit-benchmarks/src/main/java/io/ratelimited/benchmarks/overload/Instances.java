@@ -36,18 +36,34 @@ final class Instances {
     private final List<Gate> gates = new ArrayList<>();
     private final List<Processors> processors = new ArrayList<>();
     private final Deque<Runnable> waiting = new ArrayDeque<>();
+    private final Supplier<Gate> supplier;
+    /** Threads of the server that are free, by instance; each call takes one before its gate decides. */
+    private final int[] threads;
+    /** Calls that wait for a thread, in the queue of the server that no gate sees. */
+    private final List<Deque<Runnable>> accepted = new ArrayList<>();
+
     private int connections = CONNECTIONS;
     private double slowness = 1;
 
-    Instances(Timeline timeline, Parameters parameters, Kind kind, boolean collapses, Supplier<Gate> gate) {
+    Instances(
+            Timeline timeline,
+            Parameters parameters,
+            Kind kind,
+            boolean collapses,
+            int threadsOfServer,
+            Supplier<Gate> gate) {
+        this.supplier = gate;
         this.timeline = timeline;
         this.parameters = parameters;
         this.kind = kind;
         IntToDoubleFunction efficiency =
                 collapses ? running -> Math.min(1, Math.pow(4.0 * parameters.cores() / running, 2)) : running -> 1;
         int number = kind == Kind.FOUR ? 4 : 1;
+        threads = new int[number];
         for (int i = 0; i < number; i++) {
             gates.add(gate.get());
+            threads[i] = threadsOfServer;
+            accepted.add(new ArrayDeque<>());
         }
         if (kind == Kind.NESTED) {
             gates.add(gate.get());
@@ -62,6 +78,11 @@ final class Instances {
 
     Gate gate(int instance) {
         return gates.get(instance);
+    }
+
+    /** Starts an instance again, whose gate knows nothing; its calls go on. */
+    void restart(int instance) {
+        gates.set(instance, supplier.get());
     }
 
     void slower(double times) {
@@ -82,7 +103,28 @@ final class Instances {
      * @param ended told how it has ended, and null when it is refused
      */
     void call(int instance, int rank, double cpu, double io, Consumer<@Nullable End> ended) {
-        Consumer<End> leave = gate(instance).enter(rank);
+        if (threads[instance] == 0) {
+            accepted.get(instance).add(() -> onThread(instance, rank, cpu, io, ended));
+        } else {
+            onThread(instance, rank, cpu, io, ended);
+        }
+    }
+
+    private void onThread(int instance, int rank, double cpu, double io, Consumer<@Nullable End> ended) {
+        threads[instance]--;
+        gated(instance, rank, cpu, io, how -> {
+            threads[instance]++;
+            Runnable next = threads[instance] == 1 ? accepted.get(instance).poll() : null;
+            if (next != null) {
+                timeline.after(0, next);
+            }
+            ended.accept(how);
+        });
+    }
+
+    private void gated(int instance, int rank, double cpu, double io, Consumer<@Nullable End> ended) {
+        Gate gate = gate(instance);
+        Consumer<End> leave = gate.enter(rank);
         if (leave == null) {
             ended.accept(null);
             return;
@@ -91,7 +133,7 @@ final class Instances {
         Consumer<End> end = how -> {
             boolean late = timeline.now() - begun > parameters.deadline();
             // Ours finds out itself, the peers are told.
-            leave.accept(how == End.ANSWERED && late ? lateEnd(instance) : how);
+            leave.accept(how == End.ANSWERED && late ? lateEnd(gate) : how);
             ended.accept(how);
         };
         Processors last = processors.get(processors.size() - 1);
@@ -103,8 +145,8 @@ final class Instances {
         }
     }
 
-    private End lateEnd(int instance) {
-        return gate(instance).knowsLate() ? End.ANSWERED : End.OVERLOADED;
+    private static End lateEnd(Gate gate) {
+        return gate.knowsLate() ? End.ANSWERED : End.OVERLOADED;
     }
 
     private void inner(Processors own, double cpu, double io, Consumer<End> ended) {
@@ -116,7 +158,7 @@ final class Instances {
         long begun = timeline.now();
         work(own, cpu, io, () -> {
             boolean late = timeline.now() - begun > parameters.deadline();
-            leave.accept(late ? lateEnd(1) : End.ANSWERED);
+            leave.accept(late ? lateEnd(gates.get(1)) : End.ANSWERED);
             ended.accept(End.ANSWERED);
         });
     }

@@ -95,7 +95,11 @@ public final class Overload {
 
     private static Map<String, Function<Timeline, Gate>> gates(Parameters parameters, Scenario scenario) {
         Map<String, Function<Timeline, Gate>> gates = new LinkedHashMap<>();
-        List<String> priorities = scenario.best == null ? List.of() : List.of("critical", "background");
+        List<String> priorities = scenario.best == null
+                ? List.of()
+                : scenario.middle == null
+                        ? List.of("critical", "background")
+                        : List.of("critical", "normal", "background");
         long late = parameters.deadline();
         gates.put("**ADAPTIVE**", timeline -> Gate.ours(timeline, late, priorities));
         gates.put("ADAPTIVE without lateAfter", timeline -> Gate.ours(timeline, 0, priorities));

@@ -23,22 +23,34 @@ final class Run {
     long goodAfter;
     long offeredBest;
     long goodBest;
+    long offeredMiddle;
+    long goodMiddle;
+    long refused;
     final long[] goodBy;
+    /** By second: answers in time, offered and refused calls. */
+    final long[] goodOf;
+
+    final long[] offeredBy;
+    final long[] refusedBy;
     final double[] limits;
 
     Run(Scenario scenario, long seed, Function<Timeline, Gate> gate) {
         this.scenario = scenario;
         this.parameters = parameters(scenario, seed);
-        this.instances =
-                new Instances(timeline, parameters, scenario.kind, scenario.collapses, () -> gate.apply(timeline));
+        this.instances = new Instances(
+                timeline, parameters, scenario.kind, scenario.collapses, scenario.threads, () -> gate.apply(timeline));
         this.arrivals = new SplittableRandom(seed * 31 + 7);
         this.rate = parameters.capacity() * scenario.peak;
         this.goodBy = new long[instances.size()];
         this.limits = new double[(int) scenario.seconds];
+        this.goodOf = new long[(int) scenario.seconds];
+        this.offeredBy = new long[(int) scenario.seconds + 1];
+        this.refusedBy = new long[(int) scenario.seconds];
     }
 
     static Parameters parameters(Scenario scenario, long seed) {
-        return scenario.own == null ? Parameters.of(seed) : scenario.own;
+        Parameters drawn = scenario.own == null ? Parameters.of(seed) : scenario.own;
+        return scenario.patient ? new Parameters(drawn.cores(), drawn.cpu(), drawn.io(), 4 * drawn.deadline()) : drawn;
     }
 
     Run run() {
@@ -82,31 +94,40 @@ final class Run {
             return;
         }
         double share = scenario.best == null ? 0 : scenario.best.applyAsDouble(now);
-        boolean best = call.nextDouble() < share;
+        double drawn = call.nextDouble();
+        boolean best = drawn < share;
+        boolean middle = !best && scenario.middle != null && drawn < share + scenario.middle.applyAsDouble(now);
         double cpu = parameters.cpu() * (.5 + .5 * exponential(call));
         double io = parameters.io() * (.5 + call.nextDouble());
+        if (scenario.cheap > 0) {
+            // Most calls are answered by a cache; the others keep the processors as busy as all calls do elsewhere.
+            boolean cheap = call.nextDouble() < scenario.cheap;
+            cpu = cheap ? 0.02 * cpu : cpu * (1 - 0.02 * scenario.cheap) / (1 - scenario.cheap);
+            io = cheap ? 0.02 * io : io;
+        }
         if (call.nextDouble() < scenario.rareSlow) {
             io = 50 * parameters.io();
         }
         int instance = call.nextInt(instances.size());
         boolean late = now > scenario.seconds - 2 * parameters.deadline() / SECOND;
         offered++;
-        if (best && !late) {
-            offeredBest++;
-        }
+        offeredBest += best && !late ? 1 : 0;
+        offeredMiddle += middle && !late ? 1 : 0;
+        offeredBy[(int) now]++;
         boolean after = now >= scenario.afterFrom && !late;
         if (after) {
             offeredAfter++;
         }
         attempt(
                 instance,
-                best ? 0 : scenario.best == null ? 0 : 1,
+                best ? 0 : scenario.best == null ? 0 : scenario.middle == null || middle ? 1 : 2,
                 cpu,
                 io,
                 scenario.retries,
                 call,
                 after,
-                best && !late);
+                best && !late,
+                middle && !late);
     }
 
     private void attempt(
@@ -117,7 +138,8 @@ final class Run {
             int retries,
             SplittableRandom call,
             boolean after,
-            boolean best) {
+            boolean best,
+            boolean middle) {
         long begun = timeline.now();
         boolean[] over = new boolean[1];
         Runnable again = () -> {
@@ -125,13 +147,16 @@ final class Run {
                 over[0] = true;
                 if (retries > 0) {
                     long pause = (long) (100e6 * (1 << (scenario.retries - retries)) * (.5 + call.nextDouble()));
-                    timeline.after(pause, () -> attempt(instance, rank, cpu, io, retries - 1, call, after, best));
+                    timeline.after(
+                            pause, () -> attempt(instance, rank, cpu, io, retries - 1, call, after, best, middle));
                 }
             }
         };
         instances.call(instance, rank, cpu, io, end -> {
             if (end == null) {
                 refusedWhenQuiet += begun < scenario.quietUntil * SECOND ? 1 : 0;
+                refused++;
+                refusedBy[(int) Math.min(refusedBy.length - 1, begun / SECOND)]++;
                 again.run();
             } else if (end == End.ANSWERED && !over[0] && timeline.now() - begun <= parameters.deadline()) {
                 over[0] = true;
@@ -139,6 +164,8 @@ final class Run {
                 goodBy[instance]++;
                 goodAfter += after ? 1 : 0;
                 goodBest += best ? 1 : 0;
+                goodMiddle += middle ? 1 : 0;
+                goodOf[(int) Math.min(goodOf.length - 1, timeline.now() / SECOND)]++;
             } else {
                 again.run();
             }

@@ -21,6 +21,11 @@ final class Scenario {
     final List<Change> changes = new ArrayList<>();
     Instances.Kind kind = Instances.Kind.ONE;
     boolean collapses;
+    /** Threads of the server, which calls take before the gate. */
+    int threads = Integer.MAX_VALUE;
+    /** Share of the calls that a cache answers. */
+    double cheap;
+
     int retries;
     double rareSlow;
     double pauseEvery;
@@ -28,12 +33,20 @@ final class Scenario {
     @Nullable
     DoubleUnaryOperator best;
 
+    /** Share of the calls that are of the second of three classes. */
+    @Nullable
+    DoubleUnaryOperator middle;
+
     @Nullable
     Parameters own;
     /** Span within which nothing should be refused, and span after the overload. */
     double quietUntil;
 
     double afterFrom = Double.MAX_VALUE;
+    /** Whether callers wait for as long as the slow dependency takes. */
+    boolean patient;
+    /** Whether the overload begins with the service. */
+    boolean isCold;
 
     Scenario(String name, double seconds, double peak, DoubleUnaryOperator load) {
         this.name = name;
@@ -50,6 +63,22 @@ final class Scenario {
     Scenario with(Consumer<Scenario> more) {
         more.accept(this);
         return this;
+    }
+
+    private static Scenario cold(double load, double seconds) {
+        return new Scenario(
+                        "cold start at %s x".formatted(load == (int) load ? (int) load : load),
+                        seconds,
+                        load,
+                        t -> load)
+                .with(s -> s.isCold = true);
+    }
+
+    private Scenario behind(int number) {
+        Scenario behind = new Scenario(name + " behind " + number + " threads", seconds, peak, load);
+        behind.threads = number;
+        behind.isCold = true;
+        return behind;
     }
 
     private static DoubleUnaryOperator steps(double... valuesAndEnds) {
@@ -98,9 +127,57 @@ final class Scenario {
                     s.quietUntil = 60;
                 }),
                 new Scenario("four on one database", 60, 2, steps(.5, 10, 2)).with(s -> s.kind = Instances.Kind.FOUR),
+                cold(1.1, 90),
+                cold(1.5, 40),
+                cold(3, 40),
+                cold(10, 40),
+                cold(3, 40).behind(8),
+                cold(3, 40).behind(40),
+                cold(3, 40).behind(200),
+                cold(10, 40).behind(200),
+                new Scenario("night, then .7", 330, .7, steps(.02, 300, .7)).with(s -> s.quietUntil = 330),
+                new Scenario("night, then 3 x", 340, 3, steps(.02, 300, 3)),
+                new Scenario("bursts of 3 s of 4 x", 80, 4, t -> t % 20 > 17 ? 4 : .3),
+                new Scenario("90 % cached, 2 x", 60, 2, steps(.5, 10, 2)).with(s -> s.cheap = .9),
+                new Scenario("98 % cached, cold 3 x", 60, 3, t -> 3).with(s -> s.cheap = .98),
+                new Scenario("90 % cached, .6", 60, .6, t -> .6).with(s -> {
+                    s.cheap = .9;
+                    s.quietUntil = 60;
+                }),
+                new Scenario("slow dependency for 30 s, .5", 90, .5, t -> .5).with(s -> {
+                    s.changes.add(new Change(30, instances -> instances.slower(8)));
+                    s.changes.add(new Change(60, instances -> instances.slower(1)));
+                    s.patient = true;
+                    s.quietUntil = 90;
+                }),
+                new Scenario("flapping dependency, .6", 90, .6, t -> .6).with(s -> {
+                    for (int at = 10; at < 90; at += 10) {
+                        double times = at % 20 == 10 ? 6 : 1;
+                        s.changes.add(new Change(at, instances -> instances.slower(times)));
+                    }
+                    s.patient = true;
+                    s.quietUntil = 90;
+                }),
+                new Scenario("flapping pool, .7", 90, .7, t -> .7).with(s -> {
+                    s.kind = Instances.Kind.CONNECTIONS;
+                    for (int at = 10; at < 90; at += 10) {
+                        double times = at % 20 == 10 ? 6 : 1;
+                        s.changes.add(new Change(at, instances -> instances.slower(times)));
+                    }
+                }),
+                new Scenario("one of four restarts", 80, 2, steps(.5, 10, 2)).with(s -> {
+                    s.kind = Instances.Kind.FOUR;
+                    s.changes.add(new Change(30, instances -> instances.restart(0)));
+                }),
                 priorities(.1),
                 priorities(.3),
                 priorities(.6),
+                priorities(.9),
+                priorities(1),
+                new Scenario("middle .6 beside 4 x lowest", 60, 4.7, steps(.7, 10, 4.7)).with(s -> {
+                    s.best = t -> t < 10 ? .1 : .1 / 4.7;
+                    s.middle = t -> t < 10 ? .5 : .6 / 4.7;
+                }),
                 new Scenario("two nested limits", 60, 2, steps(.5, 10, 2)).with(s -> s.kind = Instances.Kind.NESTED));
     }
 }

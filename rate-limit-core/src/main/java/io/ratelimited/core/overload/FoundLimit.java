@@ -7,9 +7,11 @@ import org.jspecify.annotations.Nullable;
 /**
  * What a limiter of {@code ADAPTIVE} knows now. The numbers are read one after the other while calls go on. Immutable.
  *
- * @param limit the limit that was found, in calls in flight. To find it, the limiter admits up to 15 % more or fewer for a
- *     moment; calls of the best of several classes may use 30 % more. It never admits more than {@code maxConcurrent}
- * @param baseTime the time of a call that waits for no other, as far as it is known; null before the first calls have ended
+ * @param limit the limit that was found, in calls in flight; {@code maxConcurrent} while nothing is short. To find it, the
+ *     limiter admits up to 15 % more or fewer for a moment; calls of the highest of several classes may use 30 % more, or three
+ *     times the root of the limit where that is more. It never admits more than {@code maxConcurrent}
+ * @param baseTime the latency of a call that waits for no other, as far as it is known; null before the first calls have
+ *     ended, and while it is sought
  * @param inFlight calls in flight
  * @param waiting callers that wait for a place
  * @param refused calls refused since the limiter began, by the number of their class; of one element without classes

@@ -11,15 +11,15 @@ public record LimitChange(long nanos, int from, int to, Reason reason) {
 
     /** The reason for a change. */
     public enum Reason {
-        /** The limiter has begun; nothing is known yet. */
+        /** The limiter has begun; nothing is limited. */
         START,
-        /** Calls were refused or waited, although those in flight took no longer than usual. */
+        /** Nothing is short any more, or calls are as quick as with fewer in flight: more are admitted, or as many as may be. */
         ROOM,
         /** More calls in flight served more. */
         SERVES_MORE,
         /** More calls in flight served no more, and took longer. */
         SERVES_NO_MORE,
-        /** Most answers came too late, or were refused by others. */
+        /** Many answers came too late, or met an overloaded service. */
         LATE,
         /** The bounds of the limit were changed. */
         BOUNDS

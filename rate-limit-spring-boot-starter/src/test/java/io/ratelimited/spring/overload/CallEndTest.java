@@ -18,6 +18,7 @@ import java.net.SocketTimeoutException;
 import java.net.http.HttpConnectTimeoutException;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.sql.SQLTransientException;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
@@ -31,11 +32,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.core.task.TaskRejectedException;
+import org.springframework.dao.PessimisticLockingFailureException;
+import org.springframework.dao.TransientDataAccessResourceException;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
+import org.springframework.web.client.HttpClientErrorException;
 import org.springframework.web.client.HttpServerErrorException;
 import org.springframework.web.client.ResourceAccessException;
+import org.springframework.web.client.UnknownHttpStatusCodeException;
 import org.springframework.web.context.request.async.AsyncRequestTimeoutException;
+import org.springframework.web.reactive.function.client.WebClientResponseException;
 
 /** What the exception of a call says about the load. */
 class CallEndTest {
@@ -64,10 +70,15 @@ class CallEndTest {
                 new TimeoutCancellationException("slow"),
                 HttpServerErrorException.create(
                         HttpStatus.SERVICE_UNAVAILABLE, "busy", HttpHeaders.EMPTY, new byte[0], null),
+                new UnknownHttpStatusCodeException(503, "busy", HttpHeaders.EMPTY, new byte[0], null),
+                HttpClientErrorException.create(
+                        HttpStatus.TOO_MANY_REQUESTS, "busy", HttpHeaders.EMPTY, new byte[0], null),
+                WebClientResponseException.create(504, "late", HttpHeaders.EMPTY, new byte[0], null),
+                new SQLTransientException("try again"),
+                new PessimisticLockingFailureException("no lock"),
+                new TransientDataAccessResourceException("try again"),
                 new ResourceAccessException("GET", new SocketTimeoutException()),
-                new CompletionException(new IllegalStateException(new TimeoutException())),
-                refusal(null, false),
-                new IllegalStateException(refusal(null, false)));
+                new CompletionException(new IllegalStateException(new TimeoutException())));
     }
 
     @ParameterizedTest
@@ -77,7 +88,8 @@ class CallEndTest {
     }
 
     static Stream<String> everyKnownNameIsThatOfAnException() {
-        return CallEnd.OVERLOADED.stream().sorted();
+        return Stream.concat(CallEnd.OVERLOADED.stream(), CallEnd.RESPONSES.stream())
+                .sorted();
     }
 
     /** A name that is written wrongly would be found by nobody: such a call would count as a failure of its own. */
@@ -91,8 +103,14 @@ class CallEndTest {
         return Stream.of(
                 new IllegalArgumentException(),
                 new IOException("no such file"),
+                HttpServerErrorException.create(
+                        HttpStatus.INTERNAL_SERVER_ERROR, "broken", HttpHeaders.EMPTY, new byte[0], null),
+                WebClientResponseException.create(404, "none", HttpHeaders.EMPTY, new byte[0], null),
                 new SQLException("no such table"),
-                // A caller who has used up a quota must not lower the limit of all.
+                // A limit that rejects is no overload: a caller who has used up a quota must not lower the limit of
+                // all.
+                refusal(null, false),
+                new IllegalStateException(refusal(null, false)),
                 refusal(Duration.ofSeconds(1), false),
                 refusal(null, true));
     }

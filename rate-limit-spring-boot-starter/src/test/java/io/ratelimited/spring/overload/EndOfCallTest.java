@@ -81,9 +81,9 @@ class EndOfCallTest {
             failing(() -> calls.blocking(
                     () -> limits.execute("full", null, () -> limits.execute("full", null, () -> "none"))));
         });
-        // A quota that is used up is no overload; both limits of the last call see that there is no place.
+        // Limits of the application that reject are no overload.
         assertThat(backend.ends)
-                .containsExactly("ANSWERED", "FAILED", "OVERLOADED", "CANCELLED", "FAILED", "OVERLOADED", "OVERLOADED");
+                .containsExactly("ANSWERED", "FAILED", "OVERLOADED", "CANCELLED", "FAILED", "FAILED", "FAILED");
     }
 
     private static <T> T answer(Callable<T> call) {

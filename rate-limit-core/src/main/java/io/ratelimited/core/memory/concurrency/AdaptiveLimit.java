@@ -38,6 +38,7 @@ final class AdaptiveLimit {
     private volatile int places;
     private volatile int placesOfBest;
     private volatile long longest = Long.MAX_VALUE;
+    private volatile int watched = Integer.MAX_VALUE;
     private volatile long begun;
     private volatile long lateNanos;
     private volatile LimitChange last;
@@ -49,7 +50,7 @@ final class AdaptiveLimit {
         this.places = controller.places();
         this.placesOfBest = controller.placesOfBest();
         this.lateNanos = lateNanos(limit);
-        this.last = new LimitChange(begun, controller.limit(), controller.limit(), LimitChange.Reason.START);
+        this.last = new LimitChange(begun, controller.found(), controller.found(), LimitChange.Reason.START);
     }
 
     private static long lateNanos(Limit limit) {
@@ -63,7 +64,7 @@ final class AdaptiveLimit {
     }
 
     int limit() {
-        return controller.limit();
+        return controller.found();
     }
 
     @Nullable
@@ -80,14 +81,30 @@ final class AdaptiveLimit {
         observers.add(observer);
     }
 
-    /** A call was refused or waits. It may take the step: where nothing ends, only such calls find a window over. */
-    void full() {
+    /** Permits in use from which on a call that is admitted may take the step. */
+    int watched() {
+        return watched;
+    }
+
+    /** A call was admitted while as many are in flight as {@link #watched} says: perhaps none ends any more. */
+    void admitted(long now, long used) {
+        if (mayStep(now, used)) {
+            step(now, used);
+        }
+    }
+
+    /**
+     * A call was rejected or waits. It may take the step: where nothing ends, only such calls find a window over.
+     *
+     * @param used permits in use
+     */
+    void full(long used) {
         if (!bound) {
             bound = true;
         }
         long now = ticker.nanos();
-        if (mayStep(now)) {
-            step(now);
+        if (mayStep(now, used)) {
+            step(now, used);
         }
     }
 
@@ -95,10 +112,11 @@ final class AdaptiveLimit {
      * A call has ended.
      *
      * @param start the time of its admission
-     * @param used permits in use before it ended
+     * @param before permits in use before it ended
+     * @param used permits in use now
      * @return whether the limit may have changed
      */
-    boolean ended(long start, long used, End end) {
+    boolean ended(long start, long before, long used, End end) {
         long now = ticker.nanos();
         if (now - begun < 0) {
             return false; // the window has not begun
@@ -107,32 +125,42 @@ final class AdaptiveLimit {
         boolean isLate = took > lateNanos;
         if (end == End.OVERLOADED) {
             overloaded.increment();
+            nanos.add(Math.min(took, longest));
+            inFlight.add(before);
+            most.accumulate(before);
         } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
             answered.increment();
             nanos.add(Math.min(took, longest));
-            inFlight.add(used);
-            most.accumulate(used);
+            inFlight.add(before);
+            most.accumulate(before);
             if (isLate) {
                 late.increment();
             }
         }
-        return mayStep(now) && step(now);
+        return mayStep(now, used) && step(now, used);
     }
 
-    private boolean mayStep(long now) {
-        return now - begun >= Controller.SHORTEST && controller.isOver(now - begun, answered.sum() + overloaded.sum());
+    private boolean mayStep(long now, long used) {
+        long length = now - begun;
+        if (length < Tuning.SHORTEST) {
+            return false;
+        }
+        long failed = overloaded.sum();
+        return controller.isOver(length, answered.sum() + failed, late.sum() + failed, used);
     }
 
-    private boolean step(long now) {
+    private boolean step(long now, long used) {
         if (!stepping.compareAndSet(false, true)) {
             return false;
         }
+        LimitChange change;
         try {
-            if (!mayStep(now)) {
+            if (!mayStep(now, used)) {
                 return false;
             }
             long count = answered.sumThenReset();
-            double divisor = Math.max(1, count);
+            long failed = overloaded.sumThenReset();
+            double divisor = Math.max(1, count + failed);
             Window seen = new Window(
                     now - begun,
                     count,
@@ -140,29 +168,45 @@ final class AdaptiveLimit {
                     inFlight.sumThenReset() / divisor,
                     most.getThenReset(),
                     late.sumThenReset(),
-                    overloaded.sumThenReset(),
-                    bound);
+                    failed,
+                    bound,
+                    used);
             bound = false;
-            take(controller.next(seen), now);
+            change = take(controller.next(seen), now);
             begun = now + controller.settling();
-            return true;
         } finally {
             stepping.set(false);
         }
+        tell(change);
+        return true;
     }
 
-    private void take(Controller next, long now) {
-        int before = controller.limit();
+    /** Takes over what a step has found; returns null where the limit is the same. */
+    private @Nullable LimitChange take(Controller next, long now) {
+        int before = controller.found();
         controller = next;
         places = next.places();
         placesOfBest = next.placesOfBest();
         longest = next.longest();
-        int after = next.limit();
-        if (after != before) {
-            LimitChange change = new LimitChange(now, before, after, next.reason());
-            last = change;
-            JointLocks.outside(() -> observers.forEach(observer -> tell(observer, change)));
+        watched = next.watched();
+        int after = next.found();
+        if (after == before) {
+            return null;
         }
+        LimitChange change = new LimitChange(now, before, after, next.reason());
+        last = change;
+        return change;
+    }
+
+    /** Tells the observers, who may call the limiter: no lock is held, neither ours nor those of other limits on the call. */
+    private void tell(@Nullable LimitChange change) {
+        if (change != null) {
+            JointLocks.outside(() -> tellNow(change));
+        }
+    }
+
+    private void tellNow(LimitChange change) {
+        observers.forEach(observer -> tell(observer, change));
     }
 
     /** An observer that fails must not fail the call whose end takes the step. */
@@ -175,16 +219,21 @@ final class AdaptiveLimit {
         }
     }
 
-    /** Takes over other bounds. */
-    void update(Limit limit) {
+    /**
+     * Takes over other bounds.
+     *
+     * @return tells the observers; for when no lock is held
+     */
+    Runnable update(Limit limit) {
         while (!stepping.compareAndSet(false, true)) {
             Thread.onSpinWait();
         }
         try {
             lateNanos = lateNanos(limit);
-            if (controller.least() != limit.minConcurrent() || controller.most() != limit.maxConcurrent()) {
-                take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());
-            }
+            boolean same = controller.least() == limit.minConcurrent() && controller.most() == limit.maxConcurrent();
+            LimitChange change =
+                    same ? null : take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());
+            return () -> tell(change);
         } finally {
             stepping.set(false);
         }

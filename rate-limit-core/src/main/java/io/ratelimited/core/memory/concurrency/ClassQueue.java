@@ -60,6 +60,11 @@ final class ClassQueue<C> {
         return null;
     }
 
+    /** Returns whether a call of this class waits. */
+    boolean has(int rank) {
+        return rank < byRank.size() && !byRank.get(rank).isEmpty();
+    }
+
     /** Returns whether a call of this class or of a better one waits. */
     boolean hasUpTo(int rank) {
         for (int better = 0; better <= rank && better < byRank.size(); better++) {

@@ -13,7 +13,9 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>P1 A class leaves a tenth of the places, at least one, free for each better class (trunk reservation).
  *   <li>P2 A class with a share may use all free places while it has fewer than its share, and all others leave these free.
- *   <li>P3 P1 and P2 leave a place to every class: a call goes when no other is in flight.
+ *   <li>P3 P1 and P2 leave a place to every class.
+ *   <li>P4 Where the limit is stated, a call heavier than its class may ever have is rejected for good; where it is found, it is
+ *       admitted when no other is in flight.
  * </ul>
  *
  * @param number of classes, 1 or more
@@ -50,20 +52,34 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
      * Returns the number of permits that may be in use when one of a class takes some of them.
      *
      * @param places permits that may be in use by all classes together
+     * @param most permits that may be in use when the highest class, or one within its share, takes some: at least as many
      * @param used permits in use by each class; null where there are no shares
      */
-    long ceiling(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
+    long ceiling(int rank, long permits, long places, long most, @Nullable AtomicIntegerArray used) {
+        long own = rank == 0 ? most : places;
         if (rank == 0 && used == null) {
-            return places;
+            return own;
         }
         if (isWithinShare(rank, permits, places, used)) {
-            return places;
+            return most;
         }
-        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        long left = own - rank * (long) Math.ceil(RESERVED * places);
         for (int other = 0; used != null && other < number; other++) {
             left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
         }
         return Math.max(1, left);
+    }
+
+    /** The largest number of permits that a call of the class can have, when no other is in flight. */
+    long heaviest(int rank, long places) {
+        if (number == 1) {
+            return places;
+        }
+        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        for (int other = 0; hasShares && other < number; other++) {
+            left -= other == rank ? 0 : floor(other, places);
+        }
+        return Math.min(places, Math.max(Math.max(1, left), floor(rank, places)));
     }
 
     /** Returns whether a class may pass better ones that wait. */

@@ -69,14 +69,15 @@ final class ConcurrencyCell {
     ConcurrencyReservation reserve(
             ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome = waiting > 0 && mustQueue(rank) ? refusal(permits) : take(parameters, permits, rank);
+        int outcome =
+                waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
         if (outcome == GONE) {
             return null;
         }
         AdaptiveLimit adaptive = limiter.adaptive();
         if (outcome == FULL) {
             if (adaptive != null) {
-                adaptive.full();
+                adaptive.full(used());
             }
             long maxWait = maxWaitNanos > 0 ? longestWait(rank, maxWaitNanos) : 0;
             if (maxWait > 0) {
@@ -89,6 +90,9 @@ final class ConcurrencyCell {
                 : new ConcurrencyReservation(this, permits, rank, outcome);
         if (outcome == ADMITTED) {
             startLease(count(call));
+            if (adaptive != null && inUse >= adaptive.watched()) {
+                adaptive.admitted(call.start(), inUse);
+            }
         } else {
             limiter.removeIfIdle(key);
         }
@@ -132,23 +136,25 @@ final class ConcurrencyCell {
         }
     }
 
-    /** Returns whether a call of the class stands behind one that waits. */
-    private boolean mustQueue(int rank) {
-        if (limiter.classes().number() == 1) {
+    /** Returns whether a call of the class stands behind one that waits: within its share, only behind its own class. */
+    private boolean mustQueue(int rank, long permits) {
+        Classes classes = limiter.classes();
+        if (classes.number() == 1) {
             return true;
         }
+        boolean withinShare = classes.isWithinShare(rank, permits, places(false), usedByRank);
         synchronized (queue) {
-            return queue.hasUpTo(rank);
+            return withinShare ? queue.has(rank) : queue.hasUpTo(rank);
         }
     }
 
     /** Returns the result that {@link #reserve} would return, and changes nothing. */
     int peek(long permits, int rank, long maxWaitNanos) {
-        if (permits > maxConcurrent()) {
+        if (permits > heaviest(limiter.parameters(), rank)) {
             return NEVER;
         }
         endLeases();
-        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank));
+        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
         return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
     }
 
@@ -160,7 +166,9 @@ final class ConcurrencyCell {
     /** Free places. */
     long remaining() {
         endLeases();
-        return Math.max(0, places(limiter.classes().number() > 1) - Math.max(0, inUse));
+        AdaptiveLimit adaptive = limiter.adaptive();
+        long places = adaptive == null ? maxConcurrent() : Math.min(adaptive.limit(), adaptive.places(false));
+        return Math.max(0, places - Math.max(0, inUse));
     }
 
     /** Permits in use. */
@@ -168,6 +176,7 @@ final class ConcurrencyCell {
         return Math.max(0, inUse);
     }
 
+    /** @param best whether for a call of the highest class */
     private long places(boolean best) {
         AdaptiveLimit adaptive = limiter.adaptive();
         return adaptive == null ? maxConcurrent() : adaptive.places(best);
@@ -183,8 +192,9 @@ final class ConcurrencyCell {
             return used + permits <= parameters.maxConcurrent();
         }
         Classes classes = parameters.classes();
-        long places = places(rank == 0 && classes.number() > 1);
-        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, usedByRank);
+        long places = places(false);
+        long ceiling =
+                classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
     }
 
@@ -192,11 +202,18 @@ final class ConcurrencyCell {
         return limiter.parameters().maxConcurrent();
     }
 
-    private int refusal(long permits) {
+    /** The most permits that a call of the class can ever have. */
+    private long heaviest(ConcurrencyLimiter.Parameters parameters, int rank) {
+        return parameters.plain() || limiter.adaptive() != null
+                ? parameters.maxConcurrent()
+                : parameters.classes().heaviest(rank, parameters.maxConcurrent());
+    }
+
+    private int refusal(long permits, int rank) {
         if (inUse == RETIRED) {
             return GONE;
         }
-        return permits > maxConcurrent() ? NEVER : FULL;
+        return permits > heaviest(limiter.parameters(), rank) ? NEVER : FULL;
     }
 
     private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank) {
@@ -205,7 +222,7 @@ final class ConcurrencyCell {
             if (used == RETIRED) {
                 return GONE;
             }
-            if (permits > parameters.maxConcurrent()) {
+            if (permits > heaviest(parameters, rank)) {
                 return NEVER;
             }
             if (!fits(parameters, used, permits, rank)) {
@@ -324,7 +341,7 @@ final class ConcurrencyCell {
         long used = IN_USE.addAndGet(this, -call.permits());
         AdaptiveLimit adaptive = limiter.adaptive();
         if (adaptive != null) {
-            adaptive.ended(call.start(), used + call.permits(), end);
+            adaptive.ended(call.start(), used + call.permits(), used, end);
         }
         if (waiting > 0) {
             serve();

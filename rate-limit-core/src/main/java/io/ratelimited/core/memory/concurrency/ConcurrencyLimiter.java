@@ -240,13 +240,15 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public void update(Limit limit) {
+        Runnable told = () -> {};
         synchronized (this) {
             limit().requireChangeableTo(limit);
             parameters = parameters(limit);
             if (adaptive != null) {
-                adaptive.update(limit);
+                told = adaptive.update(limit);
             }
         }
+        told.run();
         single.limitChanged();
         cells.values().forEach(ConcurrencyCell::limitChanged);
     }
@@ -293,7 +295,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Override
     public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
         if (adaptive != null && !refusal.never()) {
-            adaptive.full();
+            adaptive.full(single.used());
         }
         refused(classes().rank(rank));
         return refusal;

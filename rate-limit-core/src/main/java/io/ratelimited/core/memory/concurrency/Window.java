@@ -5,12 +5,13 @@ package io.ratelimited.core.memory.concurrency;
  *
  * @param nanos the length of the span, more than 0
  * @param answered calls that ended with an answer, in time or late
- * @param meanNanos the mean time of these calls from their admission, 0 without calls
+ * @param meanNanos the mean time of these calls and of the overloaded ones from their admission, 0 without calls
  * @param meanInFlight the mean number of permits in use when they ended, 0 without calls
  * @param most the largest number of permits in use when one of them ended
- * @param late calls among them whose answer came too late
- * @param overloaded calls that ended without an answer, because another service or limit has too much to do
- * @param bound whether the limit has refused a call or let one wait
+ * @param late calls among the answered ones whose answer came too late
+ * @param overloaded calls that ended without an answer, because another service or limit is overloaded
+ * @param bound whether the limit has rejected a call or let one wait
+ * @param left permits in use at the end of the span
  */
 record Window(
         long nanos,
@@ -20,14 +21,15 @@ record Window(
         long most,
         long late,
         long overloaded,
-        boolean bound) {
+        boolean bound,
+        long left) {
 
     /** A window without calls. */
-    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false);
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0);
 
-    /** Returns whether this is {@link #NONE}, or has seen as little. */
-    boolean isNone() {
-        return answered == 0 && overloaded == 0;
+    /** Calls that ended and say something of the load. */
+    long ended() {
+        return answered + overloaded;
     }
 
     /** The length of the span. */
@@ -35,23 +37,18 @@ record Window(
         return nanos / 1e9;
     }
 
-    /** Answers a second. */
+    /** Answers per second, in time or late. */
     double perSecond() {
         return answered * 1e9 / nanos;
     }
 
-    /** Answers in time a second, and one in the window, so that there is a logarithm. */
+    /** Answers in time per second, and one in the window, so that there is a logarithm. */
     double goodPerSecond() {
         return (answered - late + 1) * 1e9 / nanos;
     }
 
-    /** The share of the answers that came too late, from 0 to 1. */
-    double lateShare() {
-        return answered == 0 ? 0 : (double) late / answered;
-    }
-
-    /** Returns whether at least half of the calls were refused by others. */
-    boolean isRefusedByOthers() {
-        return 2 * overloaded > answered + overloaded;
+    /** The share of the calls that came too late or met an overloaded service, from 0 to 1. */
+    double badShare() {
+        return ended() == 0 ? 0 : (double) (late + overloaded) / ended();
     }
 }

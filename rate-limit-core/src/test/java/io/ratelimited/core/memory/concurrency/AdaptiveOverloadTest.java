@@ -166,11 +166,14 @@ class AdaptiveOverloadTest {
         assertThat(service.offer(20, 3, 0)[1].inTime / (20 * CAPACITY)).isGreaterThan(0.93);
     }
 
+    /** Until the arrivals of twelve times the load are told from a burst, some wait; that costs a second and a half. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3})
     void atTwelveTimesTheLoadTheCriticalCallsAreServed(long seed) {
         Service service = new Service(seed);
         service.offer(10, 0.5, 0.3);
+        Tally[] begin = service.offer(2, 12, 0.3 / 12);
+        assertThat((double) begin[0].inTime / begin[0].offered).isGreaterThan(0.2);
         Tally[] overload = service.offer(40, 12, 0.3 / 12);
         assertThat((double) overload[0].inTime / overload[0].offered).isGreaterThan(0.994);
         assertThat((overload[0].inTime + overload[1].inTime) / (40 * CAPACITY)).isGreaterThan(0.9);

@@ -71,6 +71,22 @@ class ClassesTest {
         assertThat(fill(limiter, 0)).isZero();
     }
 
+    /** P2: the highest class may use more places than were found, but not those of a share. */
+    @Test
+    void aShareHoldsAgainstAFloodOfTheHighestClassUnderALimitThatWasFound() {
+        Classes classes = Classes.of(Limit.of("classes", Algorithm.ADAPTIVE)
+                .priorities(PRIORITIES)
+                .shares(Map.of("batch", 0.1))
+                .build());
+        java.util.concurrent.atomic.AtomicIntegerArray used =
+                new java.util.concurrent.atomic.AtomicIntegerArray(Classes.MOST);
+        long ceiling = classes.ceiling(0, 1, 20, 33, used);
+        assertThat(ceiling).isEqualTo(31);
+        used.set(0, (int) ceiling);
+        assertThat(classes.ceiling(2, 1, 20, 33, used)).isGreaterThan(ceiling);
+        assertThat(classes.ceiling(1, 1, 20, 33, used)).isLessThan(20);
+    }
+
     /** P3 */
     @Test
     void aSinglePlaceIsForEveryClass() {
@@ -161,6 +177,35 @@ class ClassesTest {
         assertThat(best).isCompletedWithValue(true);
     }
 
+    /** P2 */
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void aCallWithinItsShareIsAdmittedThoughHigherClassesFillTheQueue(Algorithm algorithm) {
+        RateLimiter limiter = limiter(algorithm, 10, 2, Map.of("batch", 0.2));
+        assertThat(fill(limiter, 0)).isEqualTo(8);
+        List<CompletableFuture<Boolean>> higher = List.of(
+                limiter.reserve(null, 1, 1_000, 0).awaitAsync(),
+                limiter.reserve(null, 1, 1_000, 0).awaitAsync());
+        for (long maxWait : new long[] {1_000, 0}) {
+            assertThat(limiter.peek(null, 1, maxWait, 2).admitted()).isTrue();
+            assertThat(limiter.reserve(null, 1, maxWait, 2).awaitAsync()).isCompletedWithValue(true);
+        }
+        assertThat(limiter.reserve(null, 1, 0, 2).isRefused()).isTrue();
+        assertThat(higher).noneMatch(CompletableFuture::isDone);
+    }
+
+    /** P4 */
+    @Test
+    void aCallHeavierThanItsClassMayEverHaveIsRejectedForGoodAndHoldsUpNobody() {
+        RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 10, Map.of("critical", 0.3));
+        assertThat(limiter.peek(null, 6, 1_000, 2).never()).isTrue();
+        assertThat(limiter.reserve(null, 6, 1_000, 2).decision().never()).isTrue();
+        assertThat(limiter.reserve(null, 5, 1_000, 2).awaitAsync()).isCompletedWithValue(true);
+        assertThat(limiter.reserve(null, 11, 1_000, 0).decision().never()).isTrue();
+        Reservation adaptive = limiter(Algorithm.ADAPTIVE, 10, Map.of()).reserve(null, 10, 0, 2);
+        assertThat(adaptive.isRefused()).isFalse();
+    }
+
     @Test
     void callsAreAdmittedAndServedByClassAsTheTwinSays() {
         for (int seed = 0; seed < 300; seed++) {
@@ -218,6 +263,15 @@ class ClassesTest {
             return used(-1) + permits <= Math.max(1, ceiling);
         }
 
+        private long heaviest(int rank) {
+            long others = 0;
+            for (int other = 0; other < 3; other++) {
+                others += other == rank ? 0 : share(other);
+            }
+            long left = most - rank * (long) Math.ceil(most / 10.0) - others;
+            return Math.max(share(rank), Math.max(1, left));
+        }
+
         private void run() {
             for (int step = 0; step < 200; step++) {
                 switch (random.nextInt(5)) {
@@ -248,12 +302,15 @@ class ClassesTest {
         private void arrive(long maxWait) {
             int rank = random.nextInt(3);
             long permits = 1L + random.nextInt(2);
-            boolean behind = queue.stream().anyMatch(call -> call.rank <= rank);
+            boolean withinShare = isWithinShare(rank, permits);
+            boolean behind = queue.stream().anyMatch(call -> withinShare ? call.rank == rank : call.rank <= rank);
             boolean goes = !behind && fits(rank, permits);
-            Call loser = goes || maxWait == 0 || queue.size() < seats ? null : loser(rank);
-            boolean waits = !goes && maxWait > 0 && (queue.size() < seats || loser != null);
+            boolean never = permits > heaviest(rank);
+            Call loser = goes || never || maxWait == 0 || queue.size() < seats ? null : loser(rank);
+            boolean waits = !goes && !never && maxWait > 0 && (queue.size() < seats || loser != null);
             Reservation reservation = limiter.reserve(null, permits, maxWait, rank);
             assertThat(reservation.isRefused()).as(name).isEqualTo(!goes && !waits);
+            assertThat(reservation.decision().never()).as(name).isEqualTo(never);
             if (loser != null) {
                 queue.remove(loser);
                 assertThat(loser.turn).as(name).isCompletedWithValue(false);

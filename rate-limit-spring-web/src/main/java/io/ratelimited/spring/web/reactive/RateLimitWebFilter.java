@@ -142,7 +142,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         return later(entered, call)
                 .flatMap(admission -> chain.filter(exchange))
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
-                .doFinally(signal -> end(entered, ofSignal(signal, exchange)));
+                .doFinally(signal -> end(entered, ofSignal(signal, exchange, call)));
     }
 
     /** What comes later goes on where the request does. */
@@ -151,17 +151,20 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         return decided.isDone() ? turn : turn.publishOn(Schedulers.fromExecutor(limits.ofSubscriber(call)));
     }
 
-    private static End ofSignal(SignalType signal, ServerWebExchange exchange) {
+    private static End ofSignal(SignalType signal, ServerWebExchange exchange, ReactiveCurrentRequest call) {
         if (signal == SignalType.CANCEL) {
             return End.CANCELLED;
         }
         HttpStatusCode status = exchange.getResponse().getStatusCode();
-        return status == null ? End.ANSWERED : CallEnd.ofStatus(status.value());
+        if (status == null) {
+            return End.ANSWERED;
+        }
+        return call.isRejected() ? CallEnd.ofRejection(status.value()) : CallEnd.ofStatus(status.value());
     }
 
     /** Handlers of errors write the answer only behind this filter. */
     private static End ofFailure(Throwable failure, ReactiveCurrentRequest call) {
-        return failure instanceof ErrorResponse answer
+        return failure instanceof ErrorResponse answer && !call.isRejected()
                 ? CallEnd.ofStatus(answer.getStatusCode().value())
                 : CallEnd.of(failure, call.isAborted(failure));
     }

@@ -210,6 +210,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         }
     }
 
+    /** Returns whether a limit has rejected the request, or a call within it. */
+    boolean isRejected() {
+        return refused != null;
+    }
+
     void decided(Limit limit, Decision decision) {
         fields.decided(limit, decision);
     }

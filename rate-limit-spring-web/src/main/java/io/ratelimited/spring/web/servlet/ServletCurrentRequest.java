@@ -117,6 +117,9 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (outcome == Outcome.REJECTED) {
+            state.rejected();
+        }
         if (!state.style.isNone() && limit.showsHeaders()) {
             state.fields.decided(applied, decision.get());
             write();
@@ -262,9 +265,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         AsyncOutcome outcome = state.outcome();
         Throwable known = state.failure();
         Throwable failure = known != null || outcome == null ? known : outcome.failure();
-        return failure != null
-                ? CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure))
-                : CallEnd.ofStatus(response == null ? 0 : response.getStatus());
+        if (failure != null) {
+            return CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure));
+        }
+        int status = response == null ? 0 : response.getStatus();
+        return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);
     }
 
     /** Runs an action when the request ends; only after {@link #begin}. */

@@ -37,6 +37,9 @@ final class ServletRequestState {
     /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
     private @Nullable AsyncOutcome outcome;
 
+    /** Whether a limit has rejected the request, or a call within it. */
+    private volatile boolean rejected;
+
     private boolean followed;
     private boolean ended;
     private volatile boolean over;
@@ -97,6 +100,14 @@ final class ServletRequestState {
         if (failure == null) {
             failure = cause;
         }
+    }
+
+    void rejected() {
+        rejected = true;
+    }
+
+    boolean isRejected() {
+        return rejected;
     }
 
     /** Takes the outcome of a result that Spring MVC awaits. */
