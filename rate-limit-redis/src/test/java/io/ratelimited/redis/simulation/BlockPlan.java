@@ -48,7 +48,7 @@ final class BlockPlan {
     static Plan of(long seed) {
         SplittableRandom random = new SplittableRandom(seed ^ 0xB10CL);
         Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
-        boolean charges = random.nextBoolean();
+        boolean charges = random.nextBoolean() && Limit.canBlockByCharge(algorithm);
         int nodes = 1 + random.nextInt(3);
         int servers = random.nextInt(4) == 0 ? 3 : 1;
         long length = (1_000 + random.nextInt(2_000)) * MILLI;
