@@ -44,6 +44,7 @@ class LockoutPageTest {
         sources.add(App.class);
         List<String> properties = new ArrayList<>(List.of(section.properties()));
         properties.add("rate-limit.http.trusted-proxies=1");
+        properties.add("devices.secret=0123456789abcdef");
         return kind.start(sources, properties.toArray(String[]::new));
     }
 

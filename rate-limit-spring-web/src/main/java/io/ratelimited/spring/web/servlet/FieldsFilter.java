@@ -20,7 +20,7 @@ public final class FieldsFilter implements Filter {
     /** Before all others: Spring Boot's filter of error pages, at one more, resets responses. */
     public static final int ORDER = Integer.MIN_VALUE;
 
-    /** Set in a thread that serves a request, by which its pool has one less for others. */
+    /** True in a thread that serves a request. Not removed afterwards, because each new entry of a thread is an object. */
     private static final ThreadLocal<Boolean> SERVING = new ThreadLocal<>();
 
     private final RouteLimits limits;
@@ -31,7 +31,7 @@ public final class FieldsFilter implements Filter {
 
     /** Returns whether the calling thread serves a request. */
     static boolean isServing() {
-        return SERVING.get() != null;
+        return Boolean.TRUE.equals(SERVING.get());
     }
 
     @Override
@@ -46,7 +46,7 @@ public final class FieldsFilter implements Filter {
         try {
             keepFields(request, response, chain);
         } finally {
-            SERVING.remove();
+            SERVING.set(false);
         }
     }
 
