@@ -90,7 +90,7 @@ class RateLimitsEndpointWebTest {
                 .containsEntry("burst", 20)
                 .containsEntry("policy", "wait")
                 .containsEntry("maxWait", "1500ms")
-                .containsEntry("maxWaiting", 100)
+                .containsEntry("maxWaiting", 1000)
                 .containsEntry("backend", "memory")
                 .containsEntry("declaredBy", "rate-limit.limits.mail")
                 .containsEntry("keys", 0)

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.overload;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -39,7 +40,11 @@ public final class RecordingBackend implements LimiterFactory {
                         throw ex.getCause();
                     }
                     if (method.getName().startsWith("reserve")) {
-                        ranks.add(args[args.length - 1] instanceof Integer rank ? rank : RateLimiter.NO_RANK);
+                        Object last = args[args.length - 1];
+                        ranks.add(
+                                args[0] instanceof Call call
+                                        ? call.rank()
+                                        : last instanceof Integer rank ? rank : RateLimiter.NO_RANK);
                     }
                     if (result instanceof Reservation reservation) {
                         return recorded(reservation);

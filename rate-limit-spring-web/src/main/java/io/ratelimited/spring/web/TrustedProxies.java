@@ -117,11 +117,11 @@ public record TrustedProxies(int hops, List<Network> networks) {
         return networks.stream().anyMatch(network -> network.contains(address));
     }
 
-    /** The warning of addresses that callers can forge. */
+    /** The warning of addresses that callers can forge, without its code. */
     public static String leftmost(String why) {
         return "clientIp is the leftmost address of X-Forwarded-For or Forwarded, because " + why
                 + ": behind a proxy that appends to these headers, callers forge it and have a new budget with each call. Set "
-                + PROPERTY + " to the number of your proxies, or to their networks. [RL-212]";
+                + PROPERTY + " to the number of your proxies, or to their networks.";
     }
 
     /** Notices, while no proxy is trusted, that requests have passed one. Thread-safe. */
@@ -149,7 +149,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
                 return;
             }
             if (changed.getAsBoolean() && left.getAndSet(0) >= 0) {
-                LOG.warn(leftmost("a ForwardedHeaderFilter has read them"));
+                LOG.warn(leftmost("a ForwardedHeaderFilter has read them") + " [RL-212]");
                 return;
             }
             for (String header : new String[] {"X-Forwarded-For", "Forwarded"}) {

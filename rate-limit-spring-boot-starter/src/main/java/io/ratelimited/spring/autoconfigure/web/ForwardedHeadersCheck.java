@@ -109,7 +109,8 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
             LOG.warn(TrustedProxies.leftmost(why)
                     + (strategy.equals("native")
                             ? " With " + TrustedProxies.PROPERTY + ", " + STRATEGY + " must be framework or none."
-                            : ""));
+                            : "")
+                    + " [RL-212]");
         } else if (strategy.equals("none")) {
             watchForProxies.run();
         }
