@@ -207,7 +207,10 @@ class ArchitectureTest {
 
     @Test
     void webFluxIsKnownToThePackagesOfReactiveApplicationsAlone() {
-        assertThat(naming("org/springframework/web/server/", "org/springframework/http/server/reactive/"))
+        assertThat(naming(
+                        "org/springframework/web/server/ServerWebExchange",
+                        "org/springframework/web/server/WebFilter",
+                        "org/springframework/http/server/reactive/"))
                 .isNotEmpty()
                 .allMatch(name -> name.matches("io[.]ratelimited[.]spring[.]([a-z]+[.])*reactive[.][^.]+"));
     }
@@ -221,6 +224,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring.aop.ReactiveCalls",
                         "io.ratelimited.spring.aop.ReactiveCalls$Subscription",
                         "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
+                        "io.ratelimited.spring.call.Continuations$Parallel",
                         "io.ratelimited.spring.call.EventLoops$Reactor",
                         "io.ratelimited.spring.client.ReactiveClientFilter");
     }

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Flow;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import kotlin.coroutines.Continuation;
@@ -134,7 +135,14 @@ final class Fallbacks {
 
     private static boolean isLater(Class<?> type) {
         return CompletionStage.class.isAssignableFrom(type)
-                || ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null;
+                || (!isPlain(type)
+                        && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
+    }
+
+    /** Most results are of the JDK: the registry would find every reactive library at startup for nothing. */
+    private static boolean isPlain(Class<?> type) {
+        return type.isPrimitive()
+                || (type.getName().startsWith("java.") && !Flow.Publisher.class.isAssignableFrom(type));
     }
 
     /** The type of a later result; unknown for one that has none, or several type variables. */
