@@ -3,6 +3,7 @@ package io.ratelimited.spring.autoconfigure;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLimiterFactory;
 import io.ratelimited.spring.block.BlockReports;
@@ -10,6 +11,7 @@ import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
@@ -62,6 +64,13 @@ public final class DisabledRateLimitAutoConfiguration {
                         new Continuations(() -> CallbackThreads.SHARED, List::of, null),
                         () -> RequestThreads.UNBOUNDED),
                 null);
+    }
+
+    @Bean("io.ratelimited.rateLimitOperations")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnMissingBean
+    RateLimitOperations rateLimitOperations(RateLimits rateLimits) {
+        return new LimitOperations(rateLimits);
     }
 
     @Bean("io.ratelimited.inheritedLimits")

@@ -180,8 +180,8 @@ public final class RateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitOperations")
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
-    RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {
-        return new LimitOperations(true, registry, requests::current);
+    RateLimitOperations rateLimitOperations(RateLimits rateLimits) {
+        return new LimitOperations(rateLimits);
     }
 
     @Bean("io.ratelimited.limitedMethods")

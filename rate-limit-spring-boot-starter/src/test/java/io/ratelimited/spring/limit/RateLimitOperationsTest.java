@@ -11,6 +11,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.List;
@@ -162,5 +163,24 @@ class RateLimitOperationsTest {
                     .hasMessageContaining("slots");
             assertThat(admitted(limits, "alice", 20)).isEqualTo(10);
         });
+    }
+
+    /** Code that depends on the bean starts, and its changes have no effect. */
+    @Test
+    void operatorsHaveTheirBeanWhereNothingIsLimited() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(DisabledRateLimitAutoConfiguration.class))
+                .withPropertyValues("rate-limit.enabled=false", "rate-limit.limits.search.rate=1/m")
+                .run(context -> {
+                    RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+                    operations.change("search", LimitChange.rate("0/s"));
+                    operations.override("unknown", "alice", LimitChange.rate("0/s"), null);
+                    operations.removeOverride("unknown", "alice");
+                    operations.reset("search", "alice");
+                    operations.revert("search");
+                    assertThat(operations.limits()).extracting(NamedLimit::name).contains("search");
+                    assertThat(admitted(context.getBean(RateLimits.class), "alice", 20))
+                            .isEqualTo(20);
+                });
     }
 }
