@@ -37,7 +37,7 @@ final class DisabledTest {
     void nobodyHasAQuota() {
         run(limits -> {
             limits.get("login");
-            assertThat(limits.quota("ann")).isEmpty();
+            assertThat(limits.remaining("ann")).isEmpty();
         });
     }
 

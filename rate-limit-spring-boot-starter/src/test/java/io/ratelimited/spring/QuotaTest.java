@@ -39,24 +39,24 @@ final class QuotaTest {
         limits.tryAcquire("search", "ann", 4);
         limits.tryAcquire("daily", "ann", 5);
 
-        List<Decision> quota = limits.quota("ann");
+        List<Decision> quota = limits.remaining("ann");
 
         assertThat(quota).extracting(Decision::limit).containsExactly("daily", "flight", "import", "login", "search");
         assertThat(quota).extracting(Decision::remaining).containsExactly(0L, 2L, 3L, 2L, 6L);
         assertThat(quota).extracting(Decision::admitted).containsExactly(false, true, true, true, true);
         assertThat(quota.get(4).reset()).isEqualTo(Duration.ofMillis(400));
         assertThat(quota.get(4)).isEqualTo(limits.peek("search", "ann"));
-        assertThat(limits.quota("bob")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
+        assertThat(limits.remaining("bob")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
     }
 
     @Test
     void nothingIsTakenAndNoKeyIsRemembered() {
         for (int i = 0; i < 50; i++) {
-            limits.quota("user " + i);
-            limits.quota("ann");
+            limits.remaining("user " + i);
+            limits.remaining("ann");
         }
 
-        assertThat(limits.quota("ann")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
+        assertThat(limits.remaining("ann")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
         assertThat(limits.all()).allSatisfy(limit -> {
             assertThat(limit.limiter().keys()).isZero();
             assertThat(limit.tiers().values())
@@ -68,45 +68,47 @@ final class QuotaTest {
     void aTierIsAskedWhereALimitHasIt() {
         limits.get("search").tiers().get("gold").tryAcquire("gina", 20);
 
-        assertThat(limits.quota("gina", "gold")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 30L);
-        assertThat(limits.quota("gina", "silver")).isEqualTo(limits.quota("gina"));
-        assertThat(limits.quota("gina")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
+        assertThat(limits.remaining("gina", "gold"))
+                .extracting(Decision::remaining)
+                .containsExactly(5L, 2L, 3L, 2L, 30L);
+        assertThat(limits.remaining("gina", "silver")).isEqualTo(limits.remaining("gina"));
+        assertThat(limits.remaining("gina")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
     }
 
     @Test
     void aBudgetOfACallersOwnIsAskedWhateverItsTier() {
         limits.assign("search", "rich", LimitProperties.of(Map.of("rate", "70/s")), null);
 
-        assertThat(limits.quota("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 70L);
-        assertThat(limits.quota("rich", "gold")).isEqualTo(limits.quota("rich"));
+        assertThat(limits.remaining("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 70L);
+        assertThat(limits.remaining("rich", "gold")).isEqualTo(limits.remaining("rich"));
         limits.revoke("search", "rich");
-        assertThat(limits.quota("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
+        assertThat(limits.remaining("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
     }
 
     @Test
     void callsWithoutAKeyHaveTheBudgetsThatTheyShare() {
         limits.tryAcquire("search", null, 1);
 
-        assertThat(limits.quota(null))
+        assertThat(limits.remaining(null))
                 .as("login refuses such calls, and flight does not apply to them")
                 .extracting(Decision::limit)
                 .containsExactly("daily", "import", "search");
-        assertThat(limits.quota(null)).extracting(Decision::remaining).containsExactly(5L, 3L, 9L);
+        assertThat(limits.remaining(null)).extracting(Decision::remaining).containsExactly(5L, 3L, 9L);
     }
 
     @Test
     void callsInFlightAreCounted() {
         limits.execute("flight", "ann", () -> {
-            assertThat(limits.quota("ann").get(1).remaining()).isEqualTo(1);
+            assertThat(limits.remaining("ann").get(1).remaining()).isEqualTo(1);
             return "landed";
         });
-        assertThat(limits.quota("ann").get(1).remaining()).isEqualTo(2);
+        assertThat(limits.remaining("ann").get(1).remaining()).isEqualTo(2);
     }
 
     @Test
     void whatCannotBeAKeyIsRefused() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> limits.quota(new Object()))
+                .isThrownBy(() -> limits.remaining(new Object()))
                 .withMessageContaining("java.lang.Object");
     }
 

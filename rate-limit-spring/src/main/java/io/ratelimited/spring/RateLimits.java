@@ -102,14 +102,14 @@ public interface RateLimits {
      * @param key {@code null} for calls without a key: then limits are left out that refuse them or do not apply to them
      * @return by name of the limit; empty with {@code rate-limit.enabled: false}
      */
-    List<Decision> quota(@Nullable Object key);
+    List<Decision> remaining(@Nullable Object key);
 
     /**
-     * {@link #quota(Object)} of a caller in a tier.
+     * {@link #remaining(Object)} of a caller in a tier.
      *
      * @param tier asked wherever a limit has a tier of this name; a limit without it is asked itself
      */
-    List<Decision> quota(@Nullable Object key, @Nullable String tier);
+    List<Decision> remaining(@Nullable Object key, @Nullable String tier);
 
     /** Forgets what the key has used, and its block. */
     void reset(String name, @Nullable Object key);

@@ -238,7 +238,7 @@ class LockOutTest {
             limits.tryAcquire("door", "ann", 2);
             limits.tryAcquire("door", "ann");
 
-            assertThat(limits.quota("ann"))
+            assertThat(limits.remaining("ann"))
                     .filteredOn(Decision::blocked)
                     .singleElement()
                     .satisfies(door -> {
@@ -247,7 +247,7 @@ class LockOutTest {
                         assertThat(door.retryAfter()).isEqualTo(Duration.ofSeconds(10));
                         assertThat(door.reset()).isEqualTo(Duration.ofSeconds(10));
                     });
-            assertThat(limits.quota("bob")).noneMatch(Decision::blocked);
+            assertThat(limits.remaining("bob")).noneMatch(Decision::blocked);
 
             limits.reset("door", "ann");
             assertThat(limits.tryAcquire("door", "ann")).isTrue();

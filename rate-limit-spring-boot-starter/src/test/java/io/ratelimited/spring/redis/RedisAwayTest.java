@@ -203,7 +203,7 @@ class RedisAwayTest {
                 "rate-limit.limits.login.key='all'",
                 "rate-limit.limits.news.key='all'");
 
-        assertThat(limits().quota("ann"))
+        assertThat(limits().remaining("ann"))
                 .extracting(Decision::limit, Decision::admitted, Decision::remaining, Decision::source)
                 .containsExactly(
                         tuple("login", false, 0L, Decision.Source.UNAVAILABLE),
@@ -212,7 +212,7 @@ class RedisAwayTest {
 
         context.close();
         start("rate-limit.limits.audit.key='all'");
-        assertThatThrownBy(() -> limits().quota("ann")).isInstanceOf(RedisUnavailableException.class);
+        assertThatThrownBy(() -> limits().remaining("ann")).isInstanceOf(RedisUnavailableException.class);
     }
 
     @Test

@@ -178,10 +178,10 @@ class SharedLimitTest {
     void aQuotaIsThatOfAllApplicationsAndLeavesNothingBehind() {
         assertThat(limits(pair.get(0)).tryAcquire("search", "fay", 2)).isTrue();
 
-        assertThat(limits(pair.get(1)).quota("fay"))
+        assertThat(limits(pair.get(1)).remaining("fay"))
                 .extracting(Decision::limit, Decision::remaining, Decision::source)
                 .containsExactly(tuple("search", 3L, Decision.Source.REDIS));
-        assertThat(limits(pair.get(1)).quota("gus"))
+        assertThat(limits(pair.get(1)).remaining("gus"))
                 .extracting(Decision::remaining)
                 .containsExactly(5L);
         // The applications themselves may write a key of their own at any time.

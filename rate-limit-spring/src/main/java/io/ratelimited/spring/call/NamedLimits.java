@@ -150,12 +150,12 @@ public final class NamedLimits implements RateLimits {
     }
 
     @Override
-    public List<Decision> quota(@Nullable Object key) {
-        return quota(key, null);
+    public List<Decision> remaining(@Nullable Object key) {
+        return remaining(key, null);
     }
 
     @Override
-    public List<Decision> quota(@Nullable Object key, @Nullable String tier) {
+    public List<Decision> remaining(@Nullable Object key, @Nullable String tier) {
         if (!enabled) {
             return List.of();
         }

@@ -23,7 +23,7 @@ class QuotaController {
      */
     @GetMapping("/quota")
     List<Left> quota(@RequestParam(defaultValue = "guest") String user) {
-        return limits.quota(user).stream()
+        return limits.remaining(user).stream()
                 .filter(decision -> decision.limit().startsWith("demo-"))
                 .map(Left::of)
                 .toList();
