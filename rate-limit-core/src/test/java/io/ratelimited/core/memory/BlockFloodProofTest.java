@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A hundred thousand keys, and the table of larger floods. */
+/** Thirty thousand keys, and the table of larger floods. */
 @Tag("proof")
 final class BlockFloodProofTest extends BlockFloodTest {
 
     @Override
     int maximum() {
-        return 100_000;
+        return 30_000;
     }
 
     /** Prints how many of 100 strangers, who call once, are rejected: a larger flood rejects no fewer. */
