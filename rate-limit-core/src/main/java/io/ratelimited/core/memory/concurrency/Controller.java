@@ -10,7 +10,8 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  * upper bound of calls is admitted, and what is usual is learned ({@link Known}). The signs: more and more calls in flight
  * slow calls down and serve no more; arrivals storm in and hardly any call ends; the number in flight stands still, as behind
  * the threads of a server, while calls are slow; many calls are late. Slow calls alone are no sign: a dependency that became
- * slow keeps more calls in flight, but not more and more.
+ * slow keeps more calls in flight, but not more and more. Where the usual load is known and far more arrives, no more are let
+ * in for a moment, far above what was served well, until it is seen whether those in flight end.
  *
  * <p>A sign leads to a test with fewer: calls of a queue of our own become quicker and as many end, those of a slow dependency
  * take as long and fewer end, and then there is no limit again. Else the limit is sought: from what is known or, where the
@@ -21,7 +22,8 @@ import io.ratelimited.core.overload.LimitChange.Reason;
  *
  * <ul>
  *   <li>O1 The limit and all places are within the bounds.
- *   <li>O2 Without calls that are slow, late or overloaded, nothing is limited, whatever else is seen.
+ *   <li>O2 Without calls that are slow, late or overloaded, nothing is limited, except for a moment in a busy service while
+ *       many more calls than usual arrive.
  *   <li>O3 Where nothing is rejected, the limit does not sink.
  * </ul>
  *
@@ -53,6 +55,8 @@ record Controller(
     enum Phase {
         /** Nothing is limited. */
         FREE,
+        /** Many more calls than usual arrive: no more are let in until it is seen whether they end. */
+        HOLD,
         /** A limit was set; more calls than it allows are still in flight. */
         DRAIN,
         /** Fewer are admitted: do calls become quicker? */
@@ -108,6 +112,7 @@ record Controller(
         double turnover = Math.min(last.meanNanos(), Tuning.PATIENCE);
         return switch (phase) {
             case FREE -> isOverWhileFree(nanos, ended, used);
+            case HOLD -> nanos >= Tuning.HOLD_SPAN * base();
             case DRAIN -> used <= placesOfBest();
             case TEST ->
                 (ended >= Math.max(Tuning.ANSWERS, Tuning.TURNOVERS * limit) && nanos >= turnover)
@@ -140,7 +145,7 @@ record Controller(
     long settling() {
         double base = known.base();
         double longest = switch (phase) {
-            case FREE, DRAIN -> 0;
+            case FREE, HOLD, DRAIN -> 0;
             case TEST, FIRST -> base == 0 ? Tuning.PATIENCE / 50 : 2 * base;
             case UP, DOWN, BELOW, ABOVE -> base == 0 ? Tuning.PATIENCE : 4 * base;
         };
@@ -190,13 +195,17 @@ record Controller(
         if (seen.ended() == 0) {
             return switch (phase) {
                 case FREE ->
-                    isStorm(seen, known) ? shortage(seen, known, Reason.SERVES_NO_MORE) : counted(seen, known, signs);
+                    isStorm(seen, known)
+                            ? shortage(seen, known, Reason.SERVES_NO_MORE)
+                            : counted(seen, known, signs).holding(this, seen);
+                case HOLD -> held(seen);
                 case DRAIN -> drained(seen);
                 default -> this;
             };
         }
         return switch (phase) {
-            case FREE -> free(seen);
+            case FREE -> free(seen).holding(this, seen);
+            case HOLD -> held(seen);
             case DRAIN -> drained(seen);
             case TEST -> tested(seen);
             case FIRST -> first(seen);
@@ -239,6 +248,39 @@ record Controller(
                 .comparing(seen, elasticity)
                 .counted(seen, known.withBase(base), Signs.at((double) seen.left()))
                 .become(Phase.FREE, most, seen, Reason.ROOM);
+    }
+
+    /** Lets no more in where many more calls than usual have arrived for two windows, until it is seen whether they end. */
+    private Controller holding(Controller before, Window seen) {
+        if (phase != Phase.FREE || !before.known.isBelieved()) {
+            return this;
+        }
+        double arrived = seen.left() - before.last.left() + seen.ended();
+        double usual = before.known.rate() * seen.seconds();
+        boolean storms = seen.left() >= before.watched()
+                && seen.nanos() <= 2 * before.known.base()
+                && arrived >= Tuning.STORM * usual + Tuning.HOLD_CHANCE * (Math.sqrt(usual) + 1)
+                && seen.ended() < arrived / 2;
+        int windows = storms ? before.signs.storm() + 1 : 0;
+        double well = Math.max(Tuning.HOLD_LEAST, Tuning.HOLD_PEAK * before.known.peak());
+        double places = Math.max(well, Tuning.HOLD_MORE * seen.left());
+        return windows < Tuning.HOLD_AFTER || places >= most
+                ? counted(seen, known, signs.withStorm(windows))
+                : become(Phase.HOLD, places, seen, Reason.SERVES_NO_MORE);
+    }
+
+    /** Calls that end as they do where none waits show that nothing is short. */
+    private Controller held(Window seen) {
+        if (!seen.bound()) {
+            return become(Phase.FREE, most, seen, Reason.ROOM);
+        }
+        if (seen.ended() >= Tuning.HELD * last.left() * seen.nanos() / known.base()) {
+            return counted(seen, known.served(seen.perSecond()), signs).become(Phase.FREE, most, seen, Reason.ROOM);
+        }
+        int windows = signs.storm() + 1;
+        return windows < Tuning.HOLD_WINDOWS
+                ? counted(seen, known, signs.withStorm(windows))
+                : shortage(seen, known, Reason.SERVES_NO_MORE);
     }
 
     private Controller free(Window seen) {

@@ -26,6 +26,11 @@ record Known(double base, double deviation, double rate, double peak, int window
         return new Known(base, deviation, rate, peak, windows);
     }
 
+    /** After more calls a second than usual, which were served well. */
+    Known served(double perSecond) {
+        return new Known(base, deviation, Math.max(rate, perSecond), peak, windows);
+    }
+
     /** Follows quicker calls: slower ones may be those of a queue. */
     Known quicker(double latency) {
         if (base == 0) {

@@ -9,22 +9,31 @@ package io.ratelimited.core.memory.concurrency;
  * @param steady windows without growth
  * @param pinned windows in which the number in flight stood still at its upper end
  * @param seconds seconds without growth, or without a rejection
+ * @param storm windows in a row in which many more calls than usual arrived, or were held
  */
-record Signs(double high, double latency, int steps, int steady, int pinned, double seconds) {
+record Signs(double high, double latency, int steps, int steady, int pinned, double seconds, int storm) {
+
+    Signs(double high, double latency, int steps, int steady, int pinned, double seconds) {
+        this(high, latency, steps, steady, pinned, seconds, 0);
+    }
 
     static Signs at(double high) {
         return new Signs(high, 0, 0, 0, 0, 0);
     }
 
     Signs withSteps(int steps) {
-        return new Signs(high, latency, steps, steady, pinned, seconds);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
     }
 
     Signs withPinned(int pinned) {
-        return new Signs(high, latency, steps, steady, pinned, seconds);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
     }
 
     Signs withSeconds(double seconds) {
-        return new Signs(high, latency, steps, steady, pinned, seconds);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
+    }
+
+    Signs withStorm(int storm) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
     }
 }

@@ -77,16 +77,35 @@ final class Tuning {
     static final double TELLS = 0.4;
     /** Mean calls in flight of a busy service, of whose arrivals something is known. */
     static final double BUSY = 4;
-    /** Calls in flight, in multiples of the usual ones, from which on arrivals are watched, each half a baseline. */
+    /** Calls in flight, in multiples of the usual ones, from which on arrivals are watched, each quarter of a baseline. */
     static final double WATCHED = 3;
 
-    static final double WATCH_SPAN = 0.5;
+    static final double WATCH_SPAN = 0.25;
     /** Arrivals, in multiples of the usual ones, and time without answers, in baselines, that are a storm. */
     static final double STORM = 2;
 
     static final double STORM_SPAN = 1.5;
     /** Share of calls that are late or meet an overloaded service, in two windows, that is a shortage. */
     static final double BAD = 0.3;
+
+    // While nothing is limited: many more calls than usual arrive.
+
+    /** Roots of the usual arrivals by which those of each window must be more: two in a row are no chance, and holding costs little. */
+    static final double HOLD_CHANCE = 1;
+    /** Windows in a row in which calls storm in, before no more are let in: a burst at one time is over after one. */
+    static final int HOLD_AFTER = 2;
+    /** Calls in flight that are let in whatever arrives: below, a storm does little harm. */
+    static final double HOLD_LEAST = 80;
+    /** Calls in flight that are let in, in multiples of the most that were served well. */
+    static final double HOLD_PEAK = 3;
+    /** Calls in flight that are let in, in multiples of those that are: what came with a burst needs room beside the usual calls. */
+    static final double HOLD_MORE = 1.5;
+    /** Length of a window then, in baselines: the sooner ends are seen, the fewer calls are lost where nothing is short. */
+    static final double HOLD_SPAN = 0.25;
+    /** Windows after which those in flight should have ended, if none waits for another. */
+    static final int HOLD_WINDOWS = 5;
+    /** Share of the calls that end, of those that do where none waits, which shows that nothing is short. */
+    static final double HELD = 0.4;
 
     // Whose queue is it?
 

@@ -72,11 +72,9 @@ class AdaptiveTest {
         assertThat(found(limiter).refused()).containsExactly(2L);
     }
 
-    /** Arrivals of twelve times the usual rate of which none ends are seen by those that are admitted. */
-    @Test
-    void whereNothingEndsAdmittedCallsFindTheShortage() {
+    /** A limiter in whose service ten calls of 50 ms are usual. */
+    private RateLimiter busy(java.util.ArrayDeque<Reservation> flying) {
         RateLimiter limiter = limiter(limit().maxConcurrent(1000));
-        java.util.ArrayDeque<Reservation> flying = new java.util.ArrayDeque<>();
         for (int i = 0; i < 2_000; i++) {
             ticker.advanceNanos(5_000_000);
             flying.add(limiter.reserve(null, 1, 0));
@@ -85,12 +83,47 @@ class AdaptiveTest {
             }
         }
         assertThat(found(limiter).limit()).isEqualTo(1000);
-        for (int i = 0; i < 900 && found(limiter).limit() == 1000; i++) {
+        return limiter;
+    }
+
+    /** Calls arrive at twelve times the usual rate, and none ends. */
+    private void storm(RateLimiter limiter, java.util.ArrayDeque<Reservation> flying, int most) {
+        for (int i = 0; i < 900 && found(limiter).limit() > most; i++) {
             ticker.advanceNanos(5_000_000 / 12);
-            flying.add(limiter.reserve(null, 1, 0));
+            Reservation call = limiter.reserve(null, 1, 0);
+            if (!call.isRefused()) {
+                flying.add(call);
+            }
         }
-        assertThat(found(limiter).limit()).isLessThan(30);
+        assertThat(found(limiter).limit()).isLessThanOrEqualTo(most);
+    }
+
+    @Test
+    void whereNothingEndsAStormIsHeldAndThenAShortage() {
+        java.util.ArrayDeque<Reservation> flying = new java.util.ArrayDeque<>();
+        RateLimiter limiter = busy(flying);
+        storm(limiter, flying, 999);
+        assertThat(found(limiter).limit()).isBetween(80, 200);
+        storm(limiter, flying, 30);
+        assertThat(flying).hasSizeLessThanOrEqualTo(200);
         assertThat(found(limiter).lastChange().reason()).isEqualTo(Reason.SERVES_NO_MORE);
+    }
+
+    @Test
+    void whereTheCallsOfAStormEndAsUsualNothingIsHeldAnyMore() {
+        java.util.ArrayDeque<Reservation> flying = new java.util.ArrayDeque<>();
+        RateLimiter limiter = busy(flying);
+        storm(limiter, flying, 999);
+        for (int i = 0; i < 200 && found(limiter).limit() < 1000; i++) {
+            ticker.advanceNanos(5_000_000 / 12);
+            flying.remove().release();
+            Reservation call = limiter.reserve(null, 1, 0);
+            if (!call.isRefused()) {
+                flying.add(call);
+            }
+        }
+        assertThat(found(limiter).limit()).isEqualTo(1000);
+        assertThat(found(limiter).lastChange().reason()).isEqualTo(Reason.ROOM);
     }
 
     @Test
