@@ -6,10 +6,15 @@ import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Problems;
 import io.ratelimited.spring.web.Refusal;
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.ServletOutputStream;
+import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpServletResponseWrapper;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -32,7 +37,6 @@ import org.springframework.web.servlet.HandlerMapping;
 import org.springframework.web.servlet.LocaleResolver;
 import org.springframework.web.servlet.ModelAndView;
 import org.springframework.web.servlet.mvc.method.annotation.RequestMappingHandlerAdapter;
-import org.springframework.web.util.ContentCachingResponseWrapper;
 
 /**
  * The last of the exception resolvers: answers rejections, and exceptions that they have caused, which the application maps in no
@@ -146,7 +150,7 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
         }
         // Removes the media types of the handler, whose response this is not.
         request.removeAttribute(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
-        response.setContentType(null);
+        forgetContentType(response);
         Refusal worded = problems.worded(refusal, () -> locale(request), request.getRequestURI());
         byte[] body = asApplication(request, response, worded);
         response.setStatus(worded.status());
@@ -164,6 +168,14 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
         }
     }
 
+    private static void forgetContentType(HttpServletResponse response) {
+        try {
+            response.setContentType(null);
+        } catch (IllegalStateException ex) {
+            // Jetty keeps the type of a response whose writer is in use until another one is set.
+        }
+    }
+
     private Locale locale(HttpServletRequest request) {
         return locales.get().map(resolver -> resolver.resolveLocale(request)).orElseGet(request::getLocale);
     }
@@ -174,15 +186,69 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
         if (handler == null) {
             return new byte[0];
         }
-        // Spring would commit the response, and the writer of the response may be in use.
-        ContentCachingResponseWrapper written = new ContentCachingResponseWrapper(response);
+        Written written = new Written(response);
         try {
             handler.handleReturnValue(
                     worded, Problems.RETURN_TYPE, new ModelAndViewContainer(), new ServletWebRequest(request, written));
-            return written.getContentAsByteArray();
+            return written.body.toByteArray();
         } catch (Exception ex) {
             problems.failed(ex);
             return new byte[0];
+        }
+    }
+
+    /** Keeps the body that the application writes: it would commit the response, whose writer may be in use. */
+    private static final class Written extends HttpServletResponseWrapper {
+
+        private final ByteArrayOutputStream body = new ByteArrayOutputStream();
+
+        private Written(HttpServletResponse response) {
+            super(response);
+        }
+
+        @Override
+        public ServletOutputStream getOutputStream() {
+            return new ServletOutputStream() {
+                @Override
+                public void write(int b) {
+                    body.write(b);
+                }
+
+                @Override
+                public void write(byte[] bytes, int offset, int length) {
+                    body.write(bytes, offset, length);
+                }
+
+                @Override
+                public boolean isReady() {
+                    return true;
+                }
+
+                @Override
+                public void setWriteListener(WriteListener listener) {
+                    throw new IllegalStateException("the body is kept in memory");
+                }
+            };
+        }
+
+        @Override
+        public PrintWriter getWriter() {
+            return new PrintWriter(body, true, StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public void setContentLength(int length) {
+            // Stated when the body is written.
+        }
+
+        @Override
+        public void setContentLengthLong(long length) {
+            // Stated when the body is written.
+        }
+
+        @Override
+        public void flushBuffer() {
+            // Nothing has been written yet.
         }
     }
 
