@@ -3,7 +3,6 @@ package io.ratelimited.core.several;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -30,7 +29,7 @@ class SeveralObserversTest {
         return new InMemoryRateLimiter(limit.build(), time, 10);
     }
 
-    /** Calls end too late while this thread holds the locks of both limits. */
+    /** The bounds of a limit change while this thread holds the locks of both limits. */
     @Test
     void anObserverOfTheFoundLimitMayCallTheLimitersOfTheCallThatHasChangedIt() throws Exception {
         AtomicInteger told = new AtomicInteger();
@@ -46,11 +45,8 @@ class SeveralObserversTest {
                 new Class<?>[] {MemoryLimiter.class},
                 (proxy, method, arguments) -> {
                     if (method.getName().equals("reserveAsked")) {
-                        for (int i = 0; i < 200; i++) {
-                            Reservation call = adaptive.reserve(null, 1, 0);
-                            time.advanceNanos(5_000_000);
-                            call.release(End.OVERLOADED);
-                        }
+                        adaptive.update(
+                                adaptive.limit().toBuilder().maxConcurrent(90).build());
                         assertThat(told).as("under the locks").hasValue(0);
                     }
                     return method.invoke(rate, arguments);
