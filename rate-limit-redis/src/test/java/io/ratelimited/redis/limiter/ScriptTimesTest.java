@@ -154,7 +154,7 @@ class ScriptTimesTest {
         long now = ticker.epochNanos() / 1000;
         String key = limit.fullName("rl:{k}");
         int open = (calls - 1) % BLOCK + 1;
-        redis.rpush(key, "0 0 " + calls + " " + calls + " 0 " + Math.min(BLOCK, calls) + " " + open);
+        redis.rpush(key, "0 0 " + calls + " " + calls + " 0 " + Math.min(BLOCK, calls) + " " + open + " 0");
         for (int from = 0; from < calls; from += 10_000) {
             redis.rpush(
                     key,

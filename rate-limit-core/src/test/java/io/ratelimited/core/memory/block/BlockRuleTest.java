@@ -39,7 +39,6 @@ class BlockRuleTest {
         assertThat(limiter.tryAcquire(key, 1)).isFalse();
     }
 
-    /** B4, and the sketch: blocks of evicted keys go on, with their levels. */
     /** B1, B2 and B3. */
     @Test
     void aBlockIsNeverShorterThanStatedAndEndsWithinTheMicrosecond() {
