@@ -13,6 +13,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.util.concurrent.EventExecutor;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -212,7 +213,7 @@ final class LettuceLink implements RedisLink {
     private void collect(List<AsyncCommand<String, String, ?>> commands, int max) {
         Call next = unsent.poll();
         if (next instanceof Evaluation evaluation && check.isDue()) {
-            commands.add(check(evaluation.keys[0]));
+            commands.add(check(evaluation.keys));
         }
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
             // Alone: nobody pays for company.
@@ -245,11 +246,12 @@ final class LettuceLink implements RedisLink {
         groups.values().forEach(group -> commands.add(command(group)));
     }
 
-    /** @param key of the command behind it, whose way it goes */
-    private AsyncCommand<String, String, List<Object>> check(String key) {
+    /** @param keys of the command behind it; it goes the way of the first, if there is one */
+    private AsyncCommand<String, String, List<Object>> check(String[] keys) {
         String number = check.next();
-        CommandArgs<String, String> args =
-                new ScriptArguments().add(number).behind(ReplyCheck.SCRIPT, new String[] {key});
+        CommandArgs<String, String> args = new ScriptArguments()
+                .add(number)
+                .behind(ReplyCheck.SCRIPT, Arrays.copyOf(keys, Math.min(1, keys.length)));
         return command(CommandType.EVAL, args, (reply, failure) -> {
             check.replied(number, reply, failure);
             if (check.isOutOfStep()) {

@@ -73,6 +73,19 @@ class LettuceConnectionTest {
         RedisProcess.until(() -> link.pending() == 0, "nothing is pending", PATIENCE);
     }
 
+    /** A check goes before the first call of a connection, and has no key either. */
+    @Test
+    void aScriptWithoutKeysMayBeTheFirstOfAConnection() {
+        LettuceLink link = connect();
+        List<Object> reply = link.eval(Script.MEMORY, new String[0], new ScriptArguments().add("0 0 0"), false)
+                .toCompletableFuture()
+                .orTimeout(20, TimeUnit.SECONDS)
+                .join();
+        assertThat(reply).hasSize(2);
+        assertThat(probe(link, "rl:{a}:~probe").orTimeout(20, TimeUnit.SECONDS).join())
+                .isNotEmpty();
+    }
+
     /** They have certainly changed nothing: what has to reach Redis is sent again, such as a charge. */
     @Test
     void callsThatABrokenConnectionHasNotTakenWereNotSent() {
