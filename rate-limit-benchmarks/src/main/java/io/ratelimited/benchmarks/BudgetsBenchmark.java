@@ -1,8 +1,7 @@
 package io.ratelimited.benchmarks;
 
-import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
-import java.util.Map;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimitOperations;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -30,7 +29,7 @@ import org.springframework.context.annotation.AnnotationConfigApplicationContext
 @State(Scope.Benchmark)
 public class BudgetsBenchmark {
 
-    private static final LimitProperties BUDGET = LimitProperties.of(Map.of("rate", "900000000/s"));
+    private static final LimitChange BUDGET = LimitChange.rate("900000000/s");
 
     /** Callers that have one; "caller 0" is the first of them. */
     @Param({"0", "1", "10000"})
@@ -44,10 +43,10 @@ public class BudgetsBenchmark {
     public void setUp() {
         context = new AnnotationConfigApplicationContext(SpringBenchmark.Application.class);
         service = context.getBean(SpringBenchmark.Service.class);
-        RateLimits limits = context.getBean(RateLimits.class);
+        RateLimitOperations limits = context.getBean(RateLimitOperations.class);
         service.limitedByParameter("another");
         for (int i = 0; i < budgets; i++) {
-            limits.assign("Service.limitedByParameter", "caller " + i, BUDGET, null);
+            limits.override("Service.limitedByParameter", "caller " + i, BUDGET, null);
         }
     }
 

@@ -265,7 +265,8 @@ public final class Limit {
     }
 
     /** The value of an attribute as it was set; null where its default applies. */
-    public @Nullable Object stated(Attribute attribute) {
+    @Nullable
+    Object stated(Attribute attribute) {
         return set.get(attribute);
     }
 

@@ -24,7 +24,7 @@ class AnnotationsTest {
     private void names(List<String> names, Class<?>... beans) {
         Contexts.with(runner, beans).run(context -> {
             assertThat(context).hasNotFailed();
-            assertThat(context.getBean(RateLimits.class).all())
+            assertThat(TestLimits.of(context).limits())
                     .extracting(NamedLimit::name)
                     .containsExactlyInAnyOrderElementsOf(names);
         });
@@ -74,11 +74,8 @@ class AnnotationsTest {
                         "rate-limit.limits[Names.twice#2].rate=8/h",
                         "rate-limit.limits[Names.overloaded(String,int[])].rate=9/h")
                 .run(context -> {
-                    Function<String, String> rate = name -> context.getBean(RateLimits.class)
-                            .get(name)
-                            .limit()
-                            .rate()
-                            .toString();
+                    Function<String, String> rate = name ->
+                            TestLimits.of(context).limit(name).limit().rate().toString();
                     assertThat(rate.apply("Names.plain")).isEqualTo("7/h");
                     assertThat(rate.apply("Names.twice")).isEqualTo("3/h");
                     assertThat(rate.apply("Names.twice#2")).isEqualTo("8/h");
@@ -108,7 +105,7 @@ class AnnotationsTest {
     void anAnnotationMayStandOnAnAnnotationOnAnAnnotation() {
         admits(2, "deep", Deep.class, Deep::call);
         runner.withBean(Deep.class).run(context -> {
-            NamedLimit limit = context.getBean(RateLimits.class).get("deep");
+            NamedLimit limit = TestLimits.of(context).limit("deep");
             assertThat(limit.limit().algorithm()).isEqualTo(Algorithm.GCRA);
             assertThat(limit.limit().rate().toString()).isEqualTo("9/h");
         });

@@ -92,8 +92,8 @@ abstract class CallFacts {
                         refusal -> assertThat(refusal.limit()).isEqualTo(limit));
     }
 
-    RateLimits limits() {
-        return context.getBean(RateLimits.class);
+    TestLimits limits() {
+        return TestLimits.of(context);
     }
 
     @Test
@@ -157,7 +157,7 @@ abstract class CallFacts {
         ticker.advance(Duration.ofSeconds(1));
         assertThat(result(next)).isEqualTo("body c");
         assertThat(journal.bodies).containsExactly("a", "c");
-        assertThat(limits().get("waiting").limiter().waiting()).isZero();
+        assertThat(limits().configured("waiting").limiter().waiting()).isZero();
     }
 
     @Test

@@ -49,7 +49,7 @@ final class ChargeTest {
             "rate-limit.limits.unaware.rate=100/h",
             "rate-limit.limits.unaware.permits=10",
             "rate-limit.limits.unaware.charge=#cost");
-    private final RateLimits limits = context.getBean(RateLimits.class);
+    private final TestLimits limits = TestLimits.of(context);
     private final Service service = context.getBean(Service.class);
     private final Journal journal = context.getBean(Journal.class);
     private final Observer observer = context.getBean(Observer.class);
@@ -76,7 +76,11 @@ final class ChargeTest {
     void aTierIsChargedInsteadOfItsLimit() {
         service.both("ann", "gold", "five words are in this");
         assertThat(remaining("tokens", "ann")).isEqualTo(100);
-        assertThat(limits.get("tokens").tiers().get("gold").peek("ann", 1, 0).remaining())
+        assertThat(limits.configured("tokens")
+                        .limitersOfTiers()
+                        .get("gold")
+                        .peek("ann", 1, 0)
+                        .remaining())
                 .isEqualTo(1000 - 22);
         service.both("ann", "internal", "five words are in this");
         assertThat(remaining("tokens", "ann")).isEqualTo(100);
@@ -108,10 +112,10 @@ final class ChargeTest {
 
     @Test
     void aChargeIsFixedAtTheStart() {
-        assertThatThrownBy(() -> limits.update("fixed", LimitProperties.of(Map.of("charge", "1"))))
+        assertThatThrownBy(() -> limits.change("fixed", LimitProperties.of(Map.of("charge", "1"))))
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining("charge cannot be changed at run time");
-        assertThat(limits.get("fixed").properties().charge()).isEqualTo("7");
+        assertThat(limits.limit("fixed").properties().charge()).isEqualTo("7");
     }
 
     @Test

@@ -46,13 +46,13 @@ final class CountedOnceTest {
             Service service = context.getBean(Service.class);
             assertThat(AopUtils.isCglibProxy(service)).isEqualTo(byClass);
             service.call();
-            RateLimits limits = context.getBean(RateLimits.class);
-            assertThat(limits.all())
+            TestLimits limits = TestLimits.of(context);
+            assertThat(limits.limits())
                     .allSatisfy(
                             limit -> assertThat(limits.peek(limit.name(), null).remaining())
                                     .as(limit.name())
                                     .isEqualTo(9));
-            assertThat(limits.all()).hasSize(1);
+            assertThat(limits.limits()).hasSize(1);
         }
     }
 
@@ -60,7 +60,7 @@ final class CountedOnceTest {
     void callOfClientThatIsProxyItselfCountsOnce() {
         try (AnnotationConfigApplicationContext context =
                 Applications.start(new ManualTicker(), new Class<?>[] {Clients.class})) {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             context.getBeansOfType(Service.class).forEach((name, client) -> {
                 client.call();
                 assertThat(limits.peek("once", null).remaining()).as(name).isEqualTo(9);
@@ -74,8 +74,7 @@ final class CountedOnceTest {
         try (AnnotationConfigApplicationContext context =
                 Applications.start(new ManualTicker(), new Class<?>[] {ChargedClient.class})) {
             context.getBean(ChargedService.class).call();
-            assertThat(context.getBean(RateLimits.class).peek("charged", null).remaining())
-                    .isEqualTo(6);
+            assertThat(TestLimits.of(context).peek("charged", null).remaining()).isEqualTo(6);
         }
     }
 

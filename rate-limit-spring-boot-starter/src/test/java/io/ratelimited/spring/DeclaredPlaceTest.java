@@ -11,7 +11,7 @@ final class DeclaredPlaceTest {
     void placeOfALimitIsTheFirstBeanThatDeclaresIt() {
         Contexts.with(Contexts.runner(), Delta.class, Alpha.class, Echo.class, Bravo.class, Charlie.class)
                 .run(context -> assertThat(
-                                context.getBean(RateLimits.class).get("shared").place())
+                                TestLimits.of(context).limit("shared").place())
                         .contains("DeclaredPlaceTest$Delta"));
     }
 

@@ -36,7 +36,7 @@ final class DisabledTest {
     @Test
     void nobodyHasAQuota() {
         run(limits -> {
-            limits.get("login");
+            limits.limit("login");
             assertThat(limits.remaining("ann")).isEmpty();
         });
     }
@@ -52,13 +52,12 @@ final class DisabledTest {
     @Test
     void limitsOfThePropertiesCanBeReadAndChanged() {
         run(limits -> {
-            assertThat(limits.all())
+            assertThat(limits.limits())
                     .extracting(NamedLimit::name)
                     .containsExactly("closed", "cluster", "flight", "login");
-            assertThat(limits.get("login").limit().rate()).isEqualTo(Rate.parse("5/m"));
-            assertThat(limits.get("cluster").limit().algorithm()).isEqualTo(Algorithm.GCRA);
-            assertThat(limits.update("login", limit -> limit.rate("9/m")).rate())
-                    .isEqualTo(Rate.parse("9/m"));
+            assertThat(limits.limit("login").limit().rate()).isEqualTo(Rate.parse("5/m"));
+            assertThat(limits.limit("cluster").limit().algorithm()).isEqualTo(Algorithm.GCRA);
+            assertThat(limits.change("login", LimitChange.rate("9/m")).rate()).isEqualTo(Rate.parse("9/m"));
         });
     }
 
@@ -67,22 +66,22 @@ final class DisabledTest {
     void limitsOfAnnotationsCanBeReadAndChangedToNoEffect() {
         run(limits -> {
             String name = "only an annotation has it";
-            assertThat(limits.get(name).name()).isEqualTo(name);
-            assertThat(limits.get(name).limit().isUnlimited()).isTrue();
-            assertThat(limits.get(name).tiers()).isEmpty();
-            assertThat(limits.update(name, limit -> limit.rate("9/m")).isUnlimited())
+            assertThat(limits.limit(name).name()).isEqualTo(name);
+            assertThat(limits.limit(name).limit().isUnlimited()).isTrue();
+            assertThat(limits.limit(name).tiers()).isEmpty();
+            assertThat(limits.change(name, LimitChange.rate("9/m")).isUnlimited())
                     .isTrue();
-            assertThat(limits.update(name, LimitProperties.of(Map.of("rate", "9/m")))
+            assertThat(limits.change(name, LimitProperties.of(Map.of("rate", "9/m")))
                             .isUnlimited())
                     .isTrue();
             assertThat(limits.revert(name).isUnlimited()).isTrue();
-            limits.assign(name, "ann", LimitProperties.of(Map.of("rate", "9/m")), null);
-            limits.revoke(name, "ann");
+            limits.override(name, "ann", LimitProperties.of(Map.of("rate", "9/m")), null);
+            limits.removeOverride(name, "ann");
             assertThat(limits.tryAcquire(name, "ann")).isTrue();
         });
     }
 
-    private static void run(Consumer<RateLimits> test) {
+    private static void run(Consumer<TestLimits> test) {
         Contexts.runner()
                 .withPropertyValues(
                         "rate-limit.enabled=false",
@@ -96,6 +95,6 @@ final class DisabledTest {
                         "rate-limit.limits.cluster.backend=redis",
                         "rate-limit.limits.cluster.max-overshoot=5%",
                         "rate-limit.limits.cluster.on-failure=deny")
-                .run(context -> test.accept(context.getBean(RateLimits.class)));
+                .run(context -> test.accept(TestLimits.of(context)));
     }
 }

@@ -86,8 +86,8 @@ final class ProxyShapesTest {
         application(shape, made).run(context -> {
             assertThat(context).hasNotFailed();
             Contacts contacts = context.getBean(Contacts.class);
-            RateLimits limits = context.getBean(RateLimits.class);
-            assertThat(limits.all()).extracting(NamedLimit::name).containsExactly("once");
+            TestLimits limits = TestLimits.of(context);
+            assertThat(limits.limits()).extracting(NamedLimit::name).containsExactly("once");
             contacts.findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
             assertThat(output).doesNotContain("is not limited");
@@ -97,7 +97,7 @@ final class ProxyShapesTest {
     @Test
     void fragmentThatIsCalledDirectlyCountsToo() {
         runner.withUserConfiguration(RepositoryWithFragment.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             context.getBean(Contacts.class).findByName("Ada");
             context.getBean("fragment", Contacts.class).findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
@@ -107,7 +107,7 @@ final class ProxyShapesTest {
     @Test
     void proxyThatCallsItsBeanAgainCountsAgain() {
         runner.withUserConfiguration(Retrying.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             context.getBean(Contacts.class).findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
         });
@@ -116,7 +116,7 @@ final class ProxyShapesTest {
     @Test
     void classThatCallsAnotherBeanOfItsInterfaceCountsAsBoth() {
         runner.withUserConfiguration(Decorated.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             context.getBean(Contacts.class).findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
         });
@@ -127,7 +127,7 @@ final class ProxyShapesTest {
         runner.withBean("fragment", LaterFragment.class, LaterFragment::new)
                 .withUserConfiguration(LaterRepository.class)
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     LaterContacts contacts = context.getBean(LaterContacts.class);
                     assertThat(contacts.future()).isCompletedWithValue("found");
                     assertThat(contacts.mono().block()).isEqualTo("found");
@@ -161,8 +161,7 @@ final class ProxyShapesTest {
             Orders orders = context.getBean(Orders.class);
             orders.find("1");
             orders.place("1");
-            assertThat(context.getBean(RateLimits.class).peek("find", null).remaining())
-                    .isEqualTo(9);
+            assertThat(TestLimits.of(context).peek("find", null).remaining()).isEqualTo(9);
             assertThat(output)
                     .containsOnlyOnce("Bean 'orders' is not limited: nothing stands before public java.lang.String "
                             + OrderService.class.getName() + ".place(java.lang.String). It was made");
@@ -176,7 +175,7 @@ final class ProxyShapesTest {
         runner.withUserConfiguration(SameInterfaceAgain.class)
                 .withPropertyValues("spring.aop.proxy-target-class=" + byClass)
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     LaterContacts contacts = context.getBean(LaterContacts.class);
                     assertThat(contacts.future()).isCompletedWithValue("found");
                     assertThat(contacts.mono().block()).isEqualTo("found");
@@ -189,8 +188,8 @@ final class ProxyShapesTest {
     void productOfFactoryThatNamesNoTypeIsLimitedWhenItIsMade(CapturedOutput output) {
         runner.withBean("contacts", SilentFactory.class).run(context -> {
             Contacts contacts = (Contacts) context.getBean("contacts");
-            RateLimits limits = context.getBean(RateLimits.class);
-            assertThat(limits.all()).extracting(NamedLimit::name).containsExactly("once");
+            TestLimits limits = TestLimits.of(context);
+            assertThat(limits.limits()).extracting(NamedLimit::name).containsExactly("once");
             contacts.findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
             assertThat(output).doesNotContain("is not limited");

@@ -27,7 +27,7 @@ final class QuotaTest {
             "rate-limit.limits.flight.missing-key=skip",
             "rate-limit.limits.tried.policy=shadow",
             "rate-limit.limits.unnamed.rate=7/s");
-    private final RateLimits limits = context.getBean(RateLimits.class);
+    private final TestLimits limits = TestLimits.of(context);
 
     @AfterEach
     void stop() {
@@ -57,16 +57,12 @@ final class QuotaTest {
         }
 
         assertThat(limits.remaining("ann")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
-        assertThat(limits.all()).allSatisfy(limit -> {
-            assertThat(limit.limiter().keys()).isZero();
-            assertThat(limit.tiers().values())
-                    .allSatisfy(tier -> assertThat(tier.keys()).isZero());
-        });
+        assertThat(limits.limits()).allSatisfy(limit -> assertThat(limit.keys()).isZero());
     }
 
     @Test
     void aTierIsAskedWhereALimitHasIt() {
-        limits.get("search").tiers().get("gold").tryAcquire("gina", 20);
+        limits.configured("search").limitersOfTiers().get("gold").tryAcquire("gina", 20);
 
         assertThat(limits.remaining("gina", "gold"))
                 .extracting(Decision::remaining)
@@ -77,11 +73,11 @@ final class QuotaTest {
 
     @Test
     void aBudgetOfACallersOwnIsAskedWhateverItsTier() {
-        limits.assign("search", "rich", LimitProperties.of(Map.of("rate", "70/s")), null);
+        limits.override("search", "rich", LimitProperties.of(Map.of("rate", "70/s")), null);
 
         assertThat(limits.remaining("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 70L);
         assertThat(limits.remaining("rich", "gold")).isEqualTo(limits.remaining("rich"));
-        limits.revoke("search", "rich");
+        limits.removeOverride("search", "rich");
         assertThat(limits.remaining("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 10L);
     }
 

@@ -30,7 +30,7 @@ final class RateLimitsTest {
             "rate-limit.limits.queue.policy=wait",
             "rate-limit.limits.flight.algorithm=concurrency",
             "rate-limit.limits.flight.max-concurrent=1");
-    private final RateLimits limits = context.getBean(RateLimits.class);
+    private final TestLimits limits = TestLimits.of(context);
 
     @AfterEach
     void stop() {
@@ -47,8 +47,8 @@ final class RateLimitsTest {
 
     @Test
     void anotherAlgorithmLeavesBehindWhatHasNoMeaningForIt() {
-        limits.update("bucket", LimitProperties.of(Map.of("algorithm", Algorithm.SLIDING_LOG)));
-        assertThat(limits.get("bucket").limit()).hasToString("bucket: sliding-log, rate 2/s");
+        limits.change("bucket", LimitProperties.of(Map.of("algorithm", Algorithm.SLIDING_LOG)));
+        assertThat(limits.limit("bucket").limit()).hasToString("bucket: sliding-log, rate 2/s");
     }
 
     @Test
@@ -68,7 +68,7 @@ final class RateLimitsTest {
     @Test
     void updateKeepsWhatIsSpent() {
         limits.tryAcquire("search", null, 2);
-        assertThat(limits.update("search", limit -> limit.rate("4/s").burst(4)).burst())
+        assertThat(limits.change("search", LimitChange.rate("4/s").burst(4)).burst())
                 .isEqualTo(4);
         assertThat(limits.tryAcquire("search", null)).isFalse();
         ticker.advance(Duration.ofSeconds(1));
@@ -77,8 +77,8 @@ final class RateLimitsTest {
 
     @Test
     void invalidUpdateChangesNothing() {
-        assertThatThrownBy(() -> limits.update("search", limit -> limit.rate("many")))
-                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> limits.change("search", LimitChange.rate("many")))
+                .isInstanceOf(InvalidRateLimitException.class);
         assertThat(limits.peek("search", null).remaining()).isEqualTo(2);
     }
 

@@ -2,10 +2,12 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
-import io.ratelimited.core.RateLimiter;
 import java.util.Map;
 
-/** A limit of the application: its limiter, the limiters of its tiers, and its policy. Thread-safe; it may change. */
+/**
+ * A limit of the application, to be read: {@link RateLimits} calls under it, and {@link RateLimitOperations} changes it. Shows
+ * the limit as it is now, so two calls may find two states. Thread-safe.
+ */
 public interface NamedLimit {
 
     /** The name in metrics, headers and properties. */
@@ -14,14 +16,11 @@ public interface NamedLimit {
     /** The annotation or property that declares the limit, for messages. */
     String place();
 
-    /** Decides for callers without a tier. */
-    RateLimiter limiter();
-
-    /** Limiters by tier. */
-    Map<String, RateLimiter> tiers();
-
-    /** The limit as it is now. */
+    /** The limit of callers without a tier. */
     Limit limit();
+
+    /** The limits of tiers by their names, unmodifiable. */
+    Map<String, Limit> tiers();
 
     /** All properties of the limit, defaults included. */
     LimitProperties properties();
@@ -40,4 +39,10 @@ public interface NamedLimit {
 
     /** Where a change at run time is in force. */
     RateLimitChangedEvent.Scope scope();
+
+    /** The number of keys that this instance tracks under the limit, those of tiers and overrides included; estimated. */
+    long keys();
+
+    /** The number of callers that wait on this instance for the limit, its tiers or an override. */
+    int waiting();
 }

@@ -55,4 +55,12 @@ public interface RateLimitOperations {
 
     /** All limits, by name; unmodifiable. */
     Collection<NamedLimit> limits();
+
+    /**
+     * The limit of a name, which shows later changes, too.
+     *
+     * <p>With {@code rate-limit.enabled: false} any name may be that of an annotation, which nobody has read: it is shown
+     * as unlimited.
+     */
+    NamedLimit limit(String name);
 }

@@ -1,25 +1,21 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
-import io.ratelimited.core.RateLimiter;
-import java.time.Duration;
-import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
-import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The limits of the application, by name: for code without annotations, and for changing limits at run time. A bean of
- * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
+ * Calls under the limits of the application, by name: for code without annotations. A bean of the application, beside {@link
+ * RateLimitOperations}, which shows and changes limits. Thread-safe. A {@code null} key is the one budget of a limit without
+ * keys.
  *
  * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has, for an object that
  * is no key ({@link io.ratelimited.core.CanonicalKey}), for a key of an ADAPTIVE limit, and for less than 1 permit. With {@code rate-limit.enabled: false} every
- * call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know the limits of the properties only.
+ * call is admitted, whatever its name.
  */
 public interface RateLimits {
 
@@ -92,7 +88,7 @@ public interface RateLimits {
     /**
      * Returns the rest of each limit whose calls have a key, for a page that shows callers their quotas. Each decision is
      * the one that {@link #peek} returns: this takes nothing, and remembers no key. The limit itself is asked, not its
-     * tiers, unless the caller has a {@link #assign budget of its own}.
+     * tiers, unless the caller has an {@link RateLimitOperations#override override}.
      *
      * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
      * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
@@ -110,63 +106,4 @@ public interface RateLimits {
      * @param tier asked wherever a limit has a tier of this name; a limit without it is asked itself
      */
     List<Decision> remaining(@Nullable Object key, @Nullable String tier);
-
-    /** Forgets what the key has used, and its block. */
-    void reset(String name, @Nullable Object key);
-
-    /**
-     * Changes a limit while it is in use, as {@link RateLimiter#update} says. As in {@code
-     * update("search", limit -> limit.rate("200/s").burst(400))}. A limit on Redis is changed on all instances and for
-     * good, another one on this instance until it ends: {@link NamedLimit#scope}. Redis that does not answer fails the change.
-     *
-     * <p>A change is reported by a {@link RateLimitChangedEvent} and a line in the log.
-     *
-     * @return the new limit
-     * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
-     * @throws InvalidRateLimitException when the limit cannot be changed so at run time: calls in flight that would be
-     *     counted over time, or calls whose fixed permits could never be had; nothing has changed
-     */
-    Limit update(String name, UnaryOperator<Limit.Builder> change);
-
-    /**
-     * Changes a limit while it is in use, its policy and its tiers included, as {@link RateLimiter#update} says.
-     *
-     * @param changes the new values; null leaves a value as it is
-     * @return the new limit
-     * @throws InvalidRateLimitException when the new limit is not a valid one, or a value is to change that is fixed at
-     *     start-up; nothing has changed
-     */
-    Limit update(String name, LimitProperties changes);
-
-    /**
-     * Takes back every change that {@link #update} or the endpoint has made: the configuration is in force again.
-     *
-     * @return the limit as it is configured
-     */
-    Limit revert(String name);
-
-    /**
-     * Gives a caller a budget of its own instead of that of the limit or of its tier, which begins full: as in {@code
-     * assign("search", "alice", LimitProperties.of(Map.of("tier", "gold")), Duration.ofDays(1))}. It replaces the one that the
-     * caller has. On Redis it is the caller's on all instances, in memory on this one, as {@link NamedLimit#scope} says.
-     *
-     * @param budget the name of a {@code tier} of the limit; or a {@code rate}, with or without a {@code burst}
-     * @param lasting the time until it ends; null for never
-     * @throws InvalidRateLimitException when the limit cannot have such a budget, or 10,000 callers of it have one; nothing
-     *     has changed
-     */
-    void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting);
-
-    /** Ends the budget that {@link #assign} has given a caller: the limit, or its tier, applies again. */
-    void revoke(String name, Object key);
-
-    /** All limits, by name. */
-    Collection<NamedLimit> all();
-
-    /**
-     * The limit of a name.
-     *
-     * @throws IllegalArgumentException when there is none
-     */
-    NamedLimit get(String name);
 }

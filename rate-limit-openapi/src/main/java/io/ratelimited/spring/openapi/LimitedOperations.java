@@ -101,8 +101,6 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
     }
 
     private static boolean isLimiting(NamedLimit limit) {
-        return !limit.limit().isUnlimited()
-                || limit.tiers().values().stream()
-                        .anyMatch(tier -> !tier.limit().isUnlimited());
+        return !limit.limit().isUnlimited() || limit.tiers().values().stream().anyMatch(tier -> !tier.isUnlimited());
     }
 }

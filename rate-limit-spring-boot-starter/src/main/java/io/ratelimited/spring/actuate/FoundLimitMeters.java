@@ -7,7 +7,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.TimeGauge;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,7 +22,7 @@ final class FoundLimitMeters {
 
     private FoundLimitMeters() {}
 
-    static List<Meter> register(MeterRegistry registry, NamedLimit limit) {
+    static List<Meter> register(MeterRegistry registry, ConfiguredLimit limit) {
         List<Meter> meters = new ArrayList<>();
         meters.add(gauge(
                 registry,
@@ -40,12 +40,12 @@ final class FoundLimitMeters {
     }
 
     /** The names of the classes that refusals are counted by. */
-    static List<String> classes(NamedLimit limit) {
+    static List<String> classes(ConfiguredLimit limit) {
         List<String> classes = limit.limit().priorities();
         return classes.isEmpty() ? List.of(NO_CLASS) : classes;
     }
 
-    static Meter registerRefused(MeterRegistry registry, NamedLimit limit, String name) {
+    static Meter registerRefused(MeterRegistry registry, ConfiguredLimit limit, String name) {
         return FunctionCounter.builder("rate.limit.refused", limit, refusing -> refused(refusing, name))
                 .description("Calls that the limit has refused, by their class")
                 .tag("limit", limit.name())
@@ -55,7 +55,7 @@ final class FoundLimitMeters {
 
     private static Meter gauge(
             MeterRegistry registry,
-            NamedLimit limit,
+            ConfiguredLimit limit,
             String name,
             String description,
             ToDoubleFunction<FoundLimit> value) {
@@ -65,7 +65,7 @@ final class FoundLimitMeters {
                 .register(registry);
     }
 
-    private static double sum(NamedLimit limit, ToDoubleFunction<FoundLimit> value) {
+    private static double sum(ConfiguredLimit limit, ToDoubleFunction<FoundLimit> value) {
         return LimitMeters.limiters(limit)
                 .map(RateLimiter::foundLimit)
                 .mapToDouble(found -> found == null ? 0 : value.applyAsDouble(found))
@@ -73,14 +73,14 @@ final class FoundLimitMeters {
     }
 
     /** Not a number while nothing is known. */
-    private static double baseNanos(NamedLimit limit) {
+    private static double baseNanos(ConfiguredLimit limit) {
         FoundLimit found = limit.limiter().foundLimit();
         Duration base = found == null ? null : found.baseTime();
         return base == null ? Double.NaN : base.toNanos();
     }
 
     /** A class that a change has taken away counts no more. */
-    private static double refused(NamedLimit limit, String name) {
+    private static double refused(ConfiguredLimit limit, String name) {
         int rank = classes(limit).indexOf(name);
         return sum(
                 limit,

@@ -9,7 +9,6 @@ import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.PropertyText;
@@ -21,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -33,7 +33,7 @@ final class LimitMeters {
 
     private final MeterRegistry registry;
     private final String limit;
-    private final NamedLimit named;
+    private final ConfiguredLimit named;
     private final Timer wait;
     private final List<Meter> registered = new CopyOnWriteArrayList<>();
     private final Map<Outcome, Map<Decision.Source, DecisionCounter>> counters = new EnumMap<>(Outcome.class);
@@ -44,7 +44,7 @@ final class LimitMeters {
     /** Classes whose refusals have a meter. */
     private final Set<String> classes = ConcurrentHashMap.newKeySet();
 
-    LimitMeters(MeterRegistry registry, NamedLimit limit) {
+    LimitMeters(MeterRegistry registry, ConfiguredLimit limit) {
         this.registry = registry;
         this.limit = limit.name();
         this.named = limit;
@@ -102,17 +102,14 @@ final class LimitMeters {
 
     /** Most limits have no blocks, and no meters of blocks. */
     private void countBlocks() {
-        if (countsBlocks.get()
-                || !(named instanceof ConfiguredLimit configured)
-                || !mayBlock(configured)
-                || !countsBlocks.compareAndSet(false, true)) {
+        if (countsBlocks.get() || !mayBlock(named) || !countsBlocks.compareAndSet(false, true)) {
             return;
         }
-        registered(FunctionCounter.builder("rate.limit.blocks", configured, ConfiguredLimit::blocks)
+        registered(FunctionCounter.builder("rate.limit.blocks", named, ConfiguredLimit::blocks)
                 .description("Blocks of keys that have begun, each after a call that was refused or charged")
                 .tag("limit", limit)
                 .register(registry));
-        registered(Gauge.builder("rate.limit.blocked", configured, LimitMeters::blocked)
+        registered(Gauge.builder("rate.limit.blocked", named, LimitMeters::blocked)
                 .description("Keys that are blocked")
                 .tag("limit", limit)
                 .register(registry));
@@ -122,7 +119,8 @@ final class LimitMeters {
     private static boolean mayBlock(ConfiguredLimit limit) {
         return limit.limit().block() != null
                 || limit.blocks() > 0
-                || limit.tiers().values().stream().anyMatch(tier -> tier.limit().block() != null);
+                || limit.limitersOfTiers().values().stream()
+                        .anyMatch(tier -> tier.limit().block() != null);
     }
 
     /** Returns how many keys are blocked. */
@@ -130,7 +128,7 @@ final class LimitMeters {
         return limiters(limit).mapToLong(own -> own.blockedKeys().count()).sum();
     }
 
-    private void gauge(String name, String description, NamedLimit measured, ToDoubleFunction<RateLimiter> value) {
+    private void gauge(String name, String description, ConfiguredLimit measured, ToDoubleFunction<RateLimiter> value) {
         registered(Gauge.builder(
                         name,
                         measured,
@@ -141,14 +139,16 @@ final class LimitMeters {
     }
 
     /** The limiter of a limit, those of its tiers, and those of callers with numbers of their own. */
-    static Stream<RateLimiter> limiters(NamedLimit limit) {
-        return limit instanceof ConfiguredLimit configured
-                ? configured.limiters().stream()
-                : Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream());
+    static Stream<RateLimiter> limiters(ConfiguredLimit limit) {
+        return limit.limiters().stream();
     }
 
-    void count(Outcome outcome, Decision.Source source, long waitedNanos) {
-        counter(outcome, source).get().increment();
+    /** @param decision described only if its source is not known without */
+    void count(Outcome outcome, Supplier<Decision> decision, long waitedNanos) {
+        Decision.Source source = named.limiter().source();
+        counter(outcome, source != null ? source : decision.get().source())
+                .get()
+                .increment();
         if (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED) {
             countBlocks();
             if (named.limit().algorithm().findsItsLimit()) {
@@ -184,7 +184,7 @@ final class LimitMeters {
     }
 
     /** A graph of decisions gets its ceiling by it. */
-    private static double permitsPerSecond(NamedLimit limit) {
+    private static double permitsPerSecond(ConfiguredLimit limit) {
         Rate rate = limit.limit().rate();
         return rate.isUnlimited()
                 ? Double.NaN

@@ -5,7 +5,6 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.overload.FoundLimitHistory;
@@ -42,7 +41,7 @@ final class LimitReport {
     }
 
     /** The settings of a limit, and its present use. */
-    Map<String, Object> summary(NamedLimit limit) {
+    Map<String, Object> summary(ConfiguredLimit limit) {
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
         limit.properties().values().forEach((member, value) -> report.putIfAbsent(member, PropertyText.of(value)));
         report.keySet().removeAll(List.of("tiers", "maxWait", "maxWaiting"));
@@ -52,18 +51,15 @@ final class LimitReport {
             report.put("maxWaiting", limit.limit().maxWaiting());
         }
         report.put("declaredBy", limit.place());
-        if (limit instanceof ConfiguredLimit configured && configured.notApplied() != null) {
-            report.put("changeNotApplied", configured.notApplied());
+        if (limit.notApplied() != null) {
+            report.put("changeNotApplied", limit.notApplied());
         }
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
         if (!ofRoutes.isEmpty()) {
             report.put("routes", ofRoutes);
         }
-        report.put(
-                "keys", LimitMeters.limiters(limit).mapToLong(RateLimiter::keys).sum());
-        report.put(
-                "waiting",
-                LimitMeters.limiters(limit).mapToInt(RateLimiter::waiting).sum());
+        report.put("keys", limit.keys());
+        report.put("waiting", limit.waiting());
         return report;
     }
 
@@ -82,19 +78,19 @@ final class LimitReport {
     }
 
     /** Returns whether the properties or all routes of a limit name a key. */
-    private boolean isKeyed(NamedLimit limit) {
+    private boolean isKeyed(ConfiguredLimit limit) {
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
         return limit.properties().key() != null
                 || (!ofRoutes.isEmpty() && ofRoutes.stream().allMatch(route -> route.containsKey("key")));
     }
 
     /** All of a limit: its tiers, the keys that are blocked, those that were refused most, and the budget of calls without a key if there are such. */
-    Map<String, Object> full(NamedLimit limit) {
+    Map<String, Object> full(ConfiguredLimit limit) {
         Map<String, Object> report = summary(limit);
         boolean keyed = isKeyed(limit);
         report.putAll(withoutKey(limit.limiter(), keyed));
         Map<String, Object> tiers = new TreeMap<>();
-        limit.tiers().forEach((tier, limiter) -> {
+        limit.limitersOfTiers().forEach((tier, limiter) -> {
             Map<String, Object> ofTier = new LinkedHashMap<>(terms(limiter.limit()));
             ofTier.putAll(withoutKey(limiter, keyed));
             tiers.put(tier, ofTier);
@@ -108,8 +104,8 @@ final class LimitReport {
         } else if (limit.limit().algorithm().countsCallsInFlight()) {
             report.put("busiest", busiest(limit));
         }
-        if (limit instanceof ConfiguredLimit configured && configured.ownBudgets() > 0) {
-            report.put("budgets", configured.ownBudgets());
+        if (limit.ownBudgets() > 0) {
+            report.put("budgets", limit.ownBudgets());
         }
         blocks.add(limit, report);
         report.put(
@@ -119,7 +115,7 @@ final class LimitReport {
     }
 
     /** What a limit has found that finds itself; the newest change first. */
-    private static Map<String, Object> found(NamedLimit limit, FoundLimit now) {
+    private static Map<String, Object> found(ConfiguredLimit limit, FoundLimit now) {
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("limit", now.limit());
         if (now.baseTime() != null) {
@@ -133,11 +129,8 @@ final class LimitReport {
             refused.put(classes.get(i), now.refused().get(i));
         }
         report.put("refused", classes.isEmpty() ? now.refused().get(0) : refused);
-        if (limit instanceof ConfiguredLimit configured) {
-            report.put(
-                    "changes",
-                    configured.lastChanges().stream().map(LimitReport::change).toList());
-        }
+        report.put(
+                "changes", limit.lastChanges().stream().map(LimitReport::change).toList());
         return report;
     }
 
@@ -161,7 +154,7 @@ final class LimitReport {
     }
 
     /** Keys with most calls in flight: there are never more such keys than calls. */
-    private List<Map<String, Object>> busiest(NamedLimit limit) {
+    private List<Map<String, Object>> busiest(ConfiguredLimit limit) {
         record Busy(Object key, long inFlight) {}
         return LimitMeters.limiters(limit)
                 .flatMap(limiter -> limiter.knownKeys()
@@ -173,18 +166,18 @@ final class LimitReport {
     }
 
     /** The budget of a key, and its budgets in the tiers; or the budget of its own, which replaces them. */
-    Map<String, Object> key(NamedLimit limit, @Nullable Object key) {
-        if (limit instanceof ConfiguredLimit configured && key != null) {
-            Map<String, Object> budget = configured.ownBudget(key);
+    Map<String, Object> key(ConfiguredLimit limit, @Nullable Object key) {
+        if (key != null) {
+            Map<String, Object> budget = limit.ownBudget(key);
             if (!budget.isEmpty()) {
                 Map<String, Object> own = new LinkedHashMap<>(Map.of("budget", budget));
-                own.putAll(state(configured.limiterOf(key, limit.limiter()), key));
+                own.putAll(state(limit.limiterOf(key, limit.limiter()), key));
                 return own;
             }
         }
         Map<String, Object> report = state(limit.limiter(), key);
         Map<String, Object> tiers = new TreeMap<>();
-        limit.tiers().forEach((tier, limiter) -> tiers.put(tier, state(limiter, key)));
+        limit.limitersOfTiers().forEach((tier, limiter) -> tiers.put(tier, state(limiter, key)));
         if (!tiers.isEmpty()) {
             report.put("tiers", tiers);
         }

@@ -5,7 +5,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -22,25 +22,25 @@ import org.springframework.context.event.ContextRefreshedEvent;
 final class RateLimitMetrics implements DecisionObserver, ApplicationListener<ContextRefreshedEvent>, DisposableBean {
 
     private final MeterRegistry registry;
-    private final ObjectProvider<RateLimits> rateLimits;
+    private final ObjectProvider<LimitRegistry> limits;
     private final Map<NamedLimit, LimitMeters> meters = new ConcurrentHashMap<>();
 
-    /** @param rateLimits by way of a provider, since they are made with their observers */
-    RateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
+    /** @param limits by way of a provider, so that observers do not make them */
+    RateLimitMetrics(MeterRegistry registry, ObjectProvider<LimitRegistry> limits) {
         this.registry = registry;
-        this.rateLimits = rateLimits;
+        this.limits = limits;
     }
 
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {
-        rateLimits.ifAvailable(limits -> limits.all().forEach(this::meters));
+        limits.ifAvailable(registry -> registry.all().forEach(this::meters));
     }
 
     @Override
     public void onDecision(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         LimitMeters found = meters.get(limit);
-        (found != null ? found : meters(limit)).count(outcome, source(limit, decision), waitedNanos);
+        (found != null ? found : meters(limit)).count(outcome, decision, waitedNanos);
     }
 
     @Override
@@ -54,13 +54,8 @@ final class RateLimitMetrics implements DecisionObserver, ApplicationListener<Co
     }
 
     private LimitMeters meters(NamedLimit limit) {
-        return meters.computeIfAbsent(limit, added -> new LimitMeters(registry, added));
-    }
-
-    /** Describes the decision only if its source is not known without. */
-    private static Decision.Source source(NamedLimit limit, Supplier<Decision> decision) {
-        Decision.Source source = limit.limiter().source();
-        return source != null ? source : decision.get().source();
+        return meters.computeIfAbsent(
+                limit, added -> new LimitMeters(registry, limits.getObject().get(added.name())));
     }
 
     @Override

@@ -6,6 +6,7 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.limit.LimitRegistry;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -32,8 +33,8 @@ public final class RateLimitMetricsAutoConfiguration {
     @Bean("io.ratelimited.rateLimitMetrics")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
-    RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
-        return new RateLimitMetrics(registry, rateLimits);
+    RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<LimitRegistry> limits) {
+        return new RateLimitMetrics(registry, limits);
     }
 
     @Bean("io.ratelimited.rateLimitClientMeters")

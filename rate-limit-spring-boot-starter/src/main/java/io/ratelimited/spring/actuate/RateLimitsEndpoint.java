@@ -1,10 +1,10 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.client.LimitedClient;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitOperations;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
 import java.util.Collection;
@@ -26,13 +26,20 @@ import org.springframework.util.StringUtils;
 @Endpoint(id = "ratelimits")
 public final class RateLimitsEndpoint {
 
-    private final RateLimits rateLimits;
+    private final LimitRegistry registry;
+    private final LimitOperations operations;
     private final LimitReport report;
     private final ShownKeys keys;
     private final Collection<LimitedClient> clients;
 
-    RateLimitsEndpoint(RateLimits rateLimits, LimitReport report, ShownKeys keys, Collection<LimitedClient> clients) {
-        this.rateLimits = rateLimits;
+    RateLimitsEndpoint(
+            LimitRegistry registry,
+            LimitOperations operations,
+            LimitReport report,
+            ShownKeys keys,
+            Collection<LimitedClient> clients) {
+        this.registry = registry;
+        this.operations = operations;
         this.report = report;
         this.keys = keys;
         this.clients = clients;
@@ -42,7 +49,7 @@ public final class RateLimitsEndpoint {
     @ReadOperation
     public Map<String, Object> limits() {
         Map<String, Object> limits = new LinkedHashMap<>();
-        rateLimits.all().forEach(limit -> limits.put(limit.name(), report.summary(limit)));
+        registry.all().forEach(limit -> limits.put(limit.name(), report.summary(limit)));
         Map<String, Object> ofClients = new LinkedHashMap<>();
         clients.forEach(client -> ofClients.put(client.name(), client.report(keys::show)));
         return ofClients.isEmpty() ? Map.of("limits", limits) : Map.of("limits", limits, "clients", ofClients);
@@ -56,7 +63,7 @@ public final class RateLimitsEndpoint {
     @ReadOperation
     public Map<String, Object> limit(
             @Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {
-        NamedLimit limit = rateLimits.get(name);
+        ConfiguredLimit limit = registry.get(name);
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("name", limit.name());
         if (key == null) {
@@ -101,23 +108,21 @@ public final class RateLimitsEndpoint {
      * @param author the name of the author of the change; null if the server does not know
      */
     Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members, @Nullable Principal author) {
-        RateLimits changed = author != null && rateLimits instanceof NamedLimits named
-                ? named.changedBy(author.getName())
-                : rateLimits;
-        NamedLimit limit = rateLimits.get(name);
+        LimitOperations changed = author == null ? operations : operations.changedBy(author.getName());
+        ConfiguredLimit limit = registry.get(name);
         ChangeRequest request = new ChangeRequest(name, members);
         try {
             if (key != null) {
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {
-                    changed.revoke(name, caller);
+                    changed.removeOverride(name, caller);
                 } else {
-                    changed.assign(name, caller, request.budget(), request.lasting());
+                    changed.override(name, caller, request.budget(), request.lasting());
                 }
             } else if (request.reverts()) {
                 changed.revert(name);
             } else {
-                changed.update(name, request.properties());
+                changed.change(name, request.properties());
             }
         } catch (InvalidRateLimitException ex) {
             throw new IllegalArgumentException(ex.getMessage() + ". " + ex.remedy(), ex);
@@ -134,11 +139,11 @@ public final class RateLimitsEndpoint {
      */
     @DeleteOperation
     public void forget(@Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {
-        NamedLimit limit = rateLimits.get(name);
+        ConfiguredLimit limit = registry.get(name);
         if (key == null) {
-            rateLimits.reset(name, null);
+            operations.reset(name, null);
         } else {
-            keys.find(limit, key).forEach(found -> rateLimits.reset(name, found));
+            keys.find(limit, key).forEach(found -> operations.reset(name, found));
         }
     }
 }

@@ -2,10 +2,13 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.ContextRequests;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.limit.LimitOperations;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;
 import org.springframework.beans.factory.ObjectProvider;
@@ -28,8 +31,8 @@ import org.springframework.context.annotation.Conditional;
 public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitWebRequests")
-    WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, RateLimits rateLimits) {
-        return new WebRequests(endpoint, rateLimits);
+    WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry) {
+        return new WebRequests(endpoint, registry);
     }
 
     @Bean("io.ratelimited.rateLimitRefusedKeys")
@@ -41,7 +44,8 @@ public final class RateLimitsEndpointAutoConfiguration {
     @Bean("io.ratelimited.rateLimitsEndpoint")
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimitsEndpoint rateLimitsEndpoint(
-            RateLimits rateLimits,
+            LimitRegistry registry,
+            ContextRequests requests,
             RefusedKeys refused,
             RateLimitProperties properties,
             ObjectProvider<Ticker> ticker,
@@ -50,7 +54,8 @@ public final class RateLimitsEndpointAutoConfiguration {
         ShownKeys keys = new ShownKeys(properties.actuator().maskKeys());
         RouteLimits all = routes.getIfAvailable();
         return new RateLimitsEndpoint(
-                rateLimits,
+                registry,
+                new LimitOperations(true, registry, requests),
                 new LimitReport(
                         refused,
                         keys,

@@ -5,7 +5,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.time.Instant;
@@ -30,7 +30,7 @@ final class ShownBlocks {
     }
 
     /** Adds how many keys of a limit are blocked, and those whose blocks end last. */
-    void add(NamedLimit limit, Map<String, Object> report) {
+    void add(ConfiguredLimit limit, Map<String, Object> report) {
         List<BlockedKey> blocked =
                 LimitMeters.limiters(limit).flatMap(RateLimiter::blockedKeys).toList();
         if (blocked.isEmpty()

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.security.Principal;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -37,11 +36,11 @@ final class WebRequests implements OperationInvokerAdvisor {
     private static final String KEY = "key";
 
     private final ObjectProvider<RateLimitsEndpoint> endpoint;
-    private final RateLimits rateLimits;
+    private final LimitRegistry registry;
 
-    WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, RateLimits rateLimits) {
+    WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry) {
         this.endpoint = endpoint;
-        this.rateLimits = rateLimits;
+        this.registry = registry;
     }
 
     @Override
@@ -120,11 +119,7 @@ final class WebRequests implements OperationInvokerAdvisor {
         for (int end = path.length; end > 0; end--) {
             String name = join(path, 0, end);
             try {
-                if (end > 1 && !(rateLimits.get(name) instanceof ConfiguredLimit)) {
-                    // Where nothing is limited, any name may be that of an annotation.
-                    continue;
-                }
-                rateLimits.get(name);
+                registry.get(name);
                 String rest = end < path.length ? join(path, end, path.length) : null;
                 return new Target(name, rest != null ? rest : key);
             } catch (IllegalArgumentException ex) {

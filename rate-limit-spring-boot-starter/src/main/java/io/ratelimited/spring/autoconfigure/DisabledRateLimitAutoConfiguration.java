@@ -9,7 +9,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLi
 import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;
-import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.call.UnlimitedCalls;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitProperty;
@@ -34,7 +34,7 @@ import org.springframework.core.env.Environment;
 
 /**
  * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
- * code depends on, lets every call go.
+ * code depends on, admits every call. Operators see and change the limits of the properties.
  */
 @AutoConfiguration
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
@@ -45,32 +45,30 @@ public final class DisabledRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimits")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
-    RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
+    RateLimits rateLimits() {
         LogText.lines(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false. [RL-205]");
-        return new NamedLimits(
-                false,
-                new LimitRegistry(
-                        properties.limitSettings(),
-                        backends(environment, properties),
-                        null,
-                        RequestThreads.UNBOUNDED,
-                        new ChangeReports(events),
-                        new BlockReports(events),
-                        Ticker.system()),
-                new LimitEnforcer(
-                        List.of(),
-                        Ticker.system(),
-                        new Continuations(() -> CallbackThreads.SHARED, List::of, null),
-                        () -> RequestThreads.UNBOUNDED),
-                null);
+        return new UnlimitedCalls(new LimitEnforcer(
+                List.of(),
+                Ticker.system(),
+                new Continuations(() -> CallbackThreads.SHARED, List::of, null),
+                () -> RequestThreads.UNBOUNDED));
     }
 
     @Bean("io.ratelimited.rateLimitOperations")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
-    RateLimitOperations rateLimitOperations(RateLimits rateLimits) {
-        return new LimitOperations(rateLimits);
+    RateLimitOperations rateLimitOperations(
+            RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
+        LimitRegistry registry = new LimitRegistry(
+                properties.limitSettings(),
+                backends(environment, properties),
+                null,
+                RequestThreads.UNBOUNDED,
+                new ChangeReports(events),
+                new BlockReports(events),
+                Ticker.system());
+        return new LimitOperations(false, registry, null);
     }
 
     @Bean("io.ratelimited.inheritedLimits")

@@ -175,13 +175,13 @@ public final class RateLimitAutoConfiguration {
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
-        return new NamedLimits(true, registry, enforcer, requests);
+        return new NamedLimits(registry, enforcer, requests);
     }
 
     @Bean("io.ratelimited.rateLimitOperations")
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
-    RateLimitOperations rateLimitOperations(RateLimits rateLimits) {
-        return new LimitOperations(rateLimits);
+    RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {
+        return new LimitOperations(true, registry, requests);
     }
 
     @Bean("io.ratelimited.limitedMethods")

@@ -8,7 +8,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -35,7 +35,7 @@ class BlockedKeysTest {
                     "rate-limit.limits.door.tiers.gold.rate=2/s",
                     "rate-limit.limits.plain.rate=1/s");
 
-    private static void offend(RateLimits limits, Object... keys) {
+    private static void offend(TestLimits limits, Object... keys) {
         for (Object key : keys) {
             limits.tryAcquire("door", key);
             limits.tryAcquire("door", key);
@@ -54,7 +54,7 @@ class BlockedKeysTest {
     @Test
     void aLimitListsItsBlockedKeysAndWhenTheirBlocksEnd() {
         runner.withPropertyValues("rate-limit.actuator.mask-keys=false").run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
             assertThat(endpoint.limit("door", null))
                     .containsEntry("block", "1m")
@@ -66,7 +66,7 @@ class BlockedKeysTest {
             offend(limits, "ann");
             ticker.advance(Duration.ofMinutes(1));
             offend(limits, "ann", 42);
-            limits.assign("door", "bob", LimitProperties.of(Map.of("rate", "1/s")), null);
+            limits.override("door", "bob", LimitProperties.of(Map.of("rate", "1/s")), null);
             offend(limits, "bob");
             ticker.advance(Duration.ofSeconds(10));
 
@@ -96,7 +96,7 @@ class BlockedKeysTest {
     @Test
     void forgettingAKeyForgivesItAtOnce() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
             offend(limits, "ann", "bob");
             Object blocked = endpoint.limit("door", null).get("blockedKeys");
@@ -146,7 +146,7 @@ class BlockedKeysTest {
     @Test
     void blocksAreCountedAndBlockedKeysMeasured() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             MeterRegistry meters = context.getBean(MeterRegistry.class);
             assertThat(meters.get("rate.limit.blocks")
                             .tag("limit", "door")
@@ -174,7 +174,7 @@ class BlockedKeysTest {
                     .filteredOn(meter -> meter.getId().getName().startsWith("rate.limit.block"))
                     .allSatisfy(meter -> assertThat(meter.getId().getTags()).hasSize(1));
 
-            limits.update("plain", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
+            limits.change("plain", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
             limits.tryAcquire("plain", "ann");
             limits.tryAcquire("plain", "ann");
             assertThat(meters.get("rate.limit.blocks")

@@ -3,9 +3,11 @@ package io.ratelimited.spring.actuate;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -88,7 +90,7 @@ class ChangesByEndpointTest {
     @BeforeEach
     void nothingHasChanged() {
         context.getBean(Changes.class).failing = false;
-        context.getBean(RateLimits.class).revert("search");
+        TestLimits.of(context).revert("search");
         changes().clear();
         // Forgets what it has.
         context.getBean(InMemoryAuditEventRepository.class).setCapacity(100);
@@ -110,7 +112,7 @@ class ChangesByEndpointTest {
     void theAuditRepositoryHasTheChange() throws Exception {
         assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 50}"))
                 .isEqualTo(200);
-        context.getBean(RateLimits.class).update("search", limit -> limit.burst(70));
+        TestLimits.of(context).change("search", LimitChange.of("burst", "70"));
 
         List<AuditEvent> audited = context.getBean(AuditEventRepository.class).find(null, null, "RATE_LIMIT_CHANGED");
         assertThat(audited).extracting(AuditEvent::getPrincipal).containsExactly("ann", "");
@@ -133,8 +135,7 @@ class ChangesByEndpointTest {
         assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 50}"))
                 .isEqualTo(200);
 
-        assertThat(context.getBean(RateLimits.class).get("search").limit().burst())
-                .isEqualTo(50);
+        assertThat(TestLimits.of(context).limit("search").limit().burst()).isEqualTo(50);
         assertThat(context.getBean(AuditEventRepository.class).find("ann", null, "RATE_LIMIT_CHANGED"))
                 .hasSize(1);
     }
@@ -191,8 +192,8 @@ class ChangesByEndpointTest {
         }
 
         @Bean
-        Operators operators(RateLimits limits) {
-            return new Operators(limits);
+        Operators operators(RateLimitOperations operations) {
+            return new Operators(operations);
         }
     }
 
@@ -214,15 +215,15 @@ class ChangesByEndpointTest {
     @RestController
     static class Operators {
 
-        private final RateLimits limits;
+        private final RateLimitOperations operations;
 
-        Operators(RateLimits limits) {
-            this.limits = limits;
+        Operators(RateLimitOperations operations) {
+            this.operations = operations;
         }
 
         @PostMapping("/raise")
         String raise() {
-            return limits.update("search", limit -> limit.burst(150)).toString();
+            return operations.change("search", LimitChange.of("burst", "150")).toString();
         }
     }
 

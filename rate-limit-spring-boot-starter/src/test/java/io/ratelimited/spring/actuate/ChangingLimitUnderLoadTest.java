@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -62,7 +63,7 @@ class ChangingLimitUnderLoadTest {
         RATE_LIMITS {
             @Override
             void change(ConfigurableApplicationContext context, Map<String, Object> configuration, int rate) {
-                context.getBean(RateLimits.class).update("search", limit -> limit.rate(rate + "/s"));
+                TestLimits.of(context).change("search", LimitChange.rate(rate + "/s"));
             }
         },
         REFRESH {
@@ -81,8 +82,8 @@ class ChangingLimitUnderLoadTest {
     void noGrantIsAboveTheIntegralOfTheChangingLimit(Way way) {
         configuration.put("rate-limit.limits.search.rate", "100/s");
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            limits.get("search");
+            TestLimits limits = TestLimits.of(context);
+            limits.limit("search");
             AtomicLong granted = new AtomicLong();
             CyclicBarrier gate = new CyclicBarrier(THREADS + 1);
             ExecutorService executor = Executors.newFixedThreadPool(THREADS);
@@ -126,7 +127,7 @@ class ChangingLimitUnderLoadTest {
     void whatIsSpentStaysSpent(Way way) {
         configuration.put("rate-limit.limits.search.rate", "100/s");
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             limits.tryAcquire("search", "alice", 50);
             limits.tryAcquire("search", null, 20);
 
@@ -134,13 +135,13 @@ class ChangingLimitUnderLoadTest {
                 way.change(context, configuration, rate);
             }
 
-            assertThat(limits.get("search").limit().rate()).hasToString("209/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("209/s");
             assertThat(limits.peek("search", "alice").remaining()).isZero();
             assertThat(limits.peek("search", null).remaining()).isEqualTo(30);
         });
     }
 
-    private static void drain(RateLimits limits, String key, AtomicLong granted) {
+    private static void drain(TestLimits limits, String key, AtomicLong granted) {
         while (limits.tryAcquire("search", key)) {
             granted.incrementAndGet();
         }

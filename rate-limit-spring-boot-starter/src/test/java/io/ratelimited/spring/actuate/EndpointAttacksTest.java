@@ -7,7 +7,7 @@ import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,11 +23,11 @@ class EndpointAttacksTest {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=1/h", "rate-limit.limits.search.key=#user")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     for (int i = 0; i < 20_000; i++) {
                         limits.tryAcquire("search", "user " + i);
                     }
-                    test.accept(limits.get("search"));
+                    test.accept(limits.limit("search"));
                 });
     }
 

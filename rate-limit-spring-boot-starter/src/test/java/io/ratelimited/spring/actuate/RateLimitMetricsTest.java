@@ -14,11 +14,13 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.lang.management.ManagementFactory;
@@ -53,7 +55,7 @@ class RateLimitMetricsTest {
     @Test
     void admittedAndRejectedCallsAreCounted() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             for (int i = 0; i < 5; i++) {
                 limits.tryAcquire("search", "some caller");
             }
@@ -68,8 +70,8 @@ class RateLimitMetricsTest {
     @Test
     void gaugesCountCallersWithNumbersOfTheirOwn() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            limits.assign("search", "own", LimitProperties.of(Map.of("rate", "7/s")), null);
+            TestLimits limits = TestLimits.of(context);
+            limits.override("search", "own", LimitProperties.of(Map.of("rate", "7/s")), null);
             limits.tryAcquire("search", "own");
             limits.tryAcquire("search", "other");
             assertThat(context.getBean(MeterRegistry.class)
@@ -85,10 +87,10 @@ class RateLimitMetricsTest {
     @Test
     void aRejectionLooksAtNoOtherCallerWithNumbersOfItsOwn() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             int callers = 3_000;
             for (int i = 0; i < callers; i++) {
-                limits.assign("search", "caller " + i, LimitProperties.of(Map.of("rate", (i + 2) + "/d")), null);
+                limits.override("search", "caller " + i, LimitProperties.of(Map.of("rate", (i + 2) + "/d")), null);
             }
             while (limits.tryAcquire("search", "caller 0")) {
                 continue;
@@ -107,7 +109,7 @@ class RateLimitMetricsTest {
     @Test
     void executedCallsAreCountedAsTryAcquireIs() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             int refused = 0;
             for (int i = 0; i < 5; i++) {
                 try {
@@ -128,7 +130,7 @@ class RateLimitMetricsTest {
     @Test
     void shadowedCallsAreCountedAndGo() {
         runner.withPropertyValues("rate-limit.limits.search.policy=shadow").run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             for (int i = 0; i < 5; i++) {
                 limits.execute("search", null, () -> "answer");
             }
@@ -142,7 +144,7 @@ class RateLimitMetricsTest {
     void onlyDelayedCallsAreTimed() {
         runner.withPropertyValues("rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=10s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     for (int i = 0; i < 5; i++) {
                         limits.execute("search", null, () -> "answer");
                     }
@@ -161,7 +163,7 @@ class RateLimitMetricsTest {
     @Test
     void theTimerHasTheWaitOfTheCall() {
         runner.run(context -> {
-            NamedLimit limit = context.getBean(RateLimits.class).get("search");
+            NamedLimit limit = TestLimits.of(context).limit("search");
 
             context.getBean(RateLimitMetrics.class)
                     .onDecision(limit, Outcome.DELAYED, null, 1_500_000_000L, () -> decision(Decision.Source.MEMORY));
@@ -177,7 +179,7 @@ class RateLimitMetricsTest {
     @Test
     void aLimiterThatAlwaysDecidesInMemoryIsNotAskedToDescribeADecision() {
         runner.run(context -> {
-            NamedLimit limit = context.getBean(RateLimits.class).get("search");
+            NamedLimit limit = TestLimits.of(context).limit("search");
 
             context.getBean(RateLimitMetrics.class).onDecision(limit, Outcome.ADMITTED, null, 0, () -> {
                 throw new AssertionError("described");
@@ -191,7 +193,7 @@ class RateLimitMetricsTest {
     @Test
     void gaugesShowKeysAndSleepers() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             limits.tryAcquire("search", "a");
             limits.tryAcquire("search", "b");
 
@@ -234,7 +236,7 @@ class RateLimitMetricsTest {
                                     .value())
                             .isEqualTo(7);
 
-                    context.getBean(RateLimits.class).update("paid", limit -> limit.rate("30/s"));
+                    TestLimits.of(context).change("paid", LimitChange.rate("30/s"));
 
                     assertThat(registry.get("rate.limit.rate")
                                     .tag("limit", "paid")
@@ -247,7 +249,7 @@ class RateLimitMetricsTest {
     @Test
     void noMeterHasAKeyAsATag() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             for (int i = 0; i < 100; i++) {
                 limits.tryAcquire("search", "caller-" + i);
                 limits.tryAcquire("search", "caller-1");
@@ -271,7 +273,7 @@ class RateLimitMetricsTest {
         runner.withBean(MeterRegistry.class, () -> prometheus)
                 .withPropertyValues("rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=500ms")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     for (int i = 0; i < 3; i++) {
                         limits.execute("search", "secret", () -> "answer");
                     }
@@ -299,13 +301,13 @@ class RateLimitMetricsTest {
                 .withBean(Ticker.class, () -> ticker)
                 .withPropertyValues("rate-limit.limits.search.rate=2/s");
         sharing.run(context -> {
-            context.getBean(RateLimits.class).tryAcquire("search", "a");
+            TestLimits.of(context).tryAcquire("search", "a");
             assertThat(count(shared, "admitted", "memory")).isEqualTo(1);
         });
         assertThat(shared.getMeters()).isEmpty();
 
         sharing.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             limits.tryAcquire("search", "a");
             limits.tryAcquire("search", "b");
             assertThat(count(shared, "admitted", "memory")).isEqualTo(2);
@@ -358,9 +360,7 @@ class RateLimitMetricsTest {
                     shop.answer(4);
                     shop.answer(25);
                     shop.answer(10);
-                    context.getBean(RateLimits.class)
-                            .reserve("tokens", "secret", 3)
-                            .settle(1);
+                    TestLimits.of(context).reserve("tokens", "secret", 3).settle(1);
 
                     assertThat(permits(registry, "reserved")).isEqualTo(33);
                     assertThat(permits(registry, "returned")).isEqualTo(8);

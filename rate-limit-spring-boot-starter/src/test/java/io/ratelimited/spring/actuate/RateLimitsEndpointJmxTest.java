@@ -9,6 +9,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
@@ -139,7 +140,7 @@ class RateLimitsEndpointJmxTest {
             assertFailure(
                     () -> bean.invoke("update", Map.of("name", "search", "changes", "200/s")),
                     "\"200/s\" is no change; write changes as in rate=200/s, burst=400");
-            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
         });
     }
 
@@ -213,14 +214,14 @@ class RateLimitsEndpointJmxTest {
         });
     }
 
-    private void run(BiConsumer<Bean, RateLimits> test) {
+    private void run(BiConsumer<Bean, TestLimits> test) {
         run(runner, test);
     }
 
-    private static void run(ApplicationContextRunner runner, BiConsumer<Bean, RateLimits> test) {
+    private static void run(ApplicationContextRunner runner, BiConsumer<Bean, TestLimits> test) {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            limits.get("search");
+            TestLimits limits = TestLimits.of(context);
+            limits.limit("search");
             MBeanServer server = context.getBean(MBeanServer.class);
             ObjectName name = server.queryNames(
                             new ObjectName("org.springframework.boot:type=Endpoint,name=Ratelimits,*"), null)

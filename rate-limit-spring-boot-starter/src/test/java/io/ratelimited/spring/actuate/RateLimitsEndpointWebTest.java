@@ -6,7 +6,7 @@ import com.jayway.jsonpath.JsonPath;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.web.RunningServer;
 import java.io.IOException;
 import java.net.URI;
@@ -60,7 +60,7 @@ class RateLimitsEndpointWebTest {
 
     private final HttpClient client = HttpClient.newHttpClient();
     private ConfigurableApplicationContext context;
-    private RateLimits limits;
+    private TestLimits limits;
 
     @AfterEach
     void close() {
@@ -112,7 +112,7 @@ class RateLimitsEndpointWebTest {
             assertThat(delete(path).statusCode()).as(path).isEqualTo(405);
         }
 
-        assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
         assertThat(JsonPath.<Map<String, Object>>read(get("/search/ann").body(), "$"))
                 .containsEntry("remaining", 197)
                 .doesNotContainKey("budget");
@@ -159,7 +159,7 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<Integer>read(get("/partner/eu/a/b").body(), "$.remaining"))
                 .isEqualTo(5);
         assertThat(post("/partner/eu", "{\"rate\": \"8/m\"}").statusCode()).isEqualTo(200);
-        assertThat(limits.get("partner/eu").limit()).hasToString("partner/eu: token-bucket, rate 8/m, burst 8");
+        assertThat(limits.limit("partner/eu").limit()).hasToString("partner/eu: token-bucket, rate 8/m, burst 8");
         assertThat(delete("/partner/eu/a/b").statusCode()).isEqualTo(204);
         assertThat(limits.peek("partner/eu", "a/b").remaining()).isEqualTo(8);
         assertThat(get("/partner").statusCode()).isEqualTo(404);
@@ -365,8 +365,8 @@ class RateLimitsEndpointWebTest {
             assertThat(post("/search?" + other + "=mail", "{\"rate\": \"1/s\"}").statusCode())
                     .isEqualTo(400);
         }
-        assertThat(limits.get("mail").limit().rate()).hasToString("10/s");
-        assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        assertThat(limits.limit("mail").limit().rate()).hasToString("10/s");
+        assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
 
         assertThat(delete("/search/alice?key=bob").statusCode()).isEqualTo(204);
         assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
@@ -459,9 +459,9 @@ class RateLimitsEndpointWebTest {
             start(type, Map.of());
             SHARED.put(type, context);
         }
-        limits = context.getBean(RateLimits.class);
+        limits = TestLimits.of(context);
         ((ManualTicker) context.getBean(Ticker.class)).advance(Duration.ofDays(1));
-        limits.all().forEach(limit -> limits.revert(limit.name()));
+        limits.limits().forEach(limit -> limits.revert(limit.name()));
     }
 
     private void start(WebApplicationType type, Map<String, Object> more) {
@@ -470,11 +470,11 @@ class RateLimitsEndpointWebTest {
                 .properties(PROPERTIES)
                 .properties(more)
                 .run();
-        limits = context.getBean(RateLimits.class);
+        limits = TestLimits.of(context);
         PROPERTIES.keySet().stream()
                 .filter(property -> property.matches("rate-limit\\.limits.+(rate|max-concurrent)"))
                 .map(property -> property.replaceAll("rate-limit\\.limits[.\\[](.+?)]?\\.(tiers.*|rate|max.*)", "$1"))
-                .forEach(limits::get);
+                .forEach(limits::limit);
     }
 
     private int remaining(String path) {

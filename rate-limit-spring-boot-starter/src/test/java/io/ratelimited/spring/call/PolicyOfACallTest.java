@@ -7,11 +7,12 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.math.BigDecimal;
-import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -32,12 +33,12 @@ final class PolicyOfACallTest {
                 .withBean("operator", Operator.class)
                 .run(context -> {
                     Service service = context.getBean(Service.class);
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     service.order();
                     context.getBean(Operator.class).changes = true;
                     assertThatThrownBy(service::order).isInstanceOf(RateLimitExceededException.class);
-                    assertThat(limits.get("orders").policy()).isEqualTo(Policy.WAIT);
-                    limits.update("orders", LimitProperties.of(Map.of("policy", Policy.REJECT)));
+                    assertThat(limits.limit("orders").policy()).isEqualTo(Policy.WAIT);
+                    limits.change("orders", LimitProperties.of(Map.of("policy", Policy.REJECT)));
                     assertThat(service.orderAsync().toCompletableFuture()).isCompletedExceptionally();
                     assertThat(ticker.sleeping()).isZero();
                 });
@@ -51,13 +52,13 @@ final class PolicyOfACallTest {
                 .withBean("operator", Operator.class)
                 .run(context -> {
                     Service service = context.getBean(Service.class);
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     service.plain();
                     assertThat(service.plain().toCompletableFuture()).isCompletedExceptionally();
-                    limits.update("plain", waiting());
+                    limits.change("plain", waiting());
                     CompletionStage<String> waits = service.plain();
                     assertThat(waits.toCompletableFuture()).isNotDone();
-                    limits.update("plain", LimitProperties.of(Map.of("policy", Policy.REJECT)));
+                    limits.change("plain", LimitProperties.of(Map.of("policy", Policy.REJECT)));
                     assertThat(service.plain().toCompletableFuture()).isCompletedExceptionally();
                     waits.toCompletableFuture().cancel(false);
                 });
@@ -71,7 +72,7 @@ final class PolicyOfACallTest {
                 .withBean("operator", Operator.class)
                 .run(context -> {
                     Service service = context.getBean(Service.class);
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     service.cost(new BigDecimal("1.000000000000000000001"));
                     assertThat(limits.peek("cost", null).remaining()).isEqualTo(98);
                     service.cost(new BigDecimal("1.000"));
@@ -84,23 +85,23 @@ final class PolicyOfACallTest {
                 });
     }
 
-    private static LimitProperties waiting() {
-        return LimitProperties.of(Map.of("policy", Policy.WAIT, "maxWait", Duration.ofHours(2)));
+    private static LimitChange waiting() {
+        return LimitChange.of("policy", "wait").with("max-wait", "2h");
     }
 
     /** Changes a limit while the key of another one is evaluated. */
     public static class Operator {
 
-        private final ObjectProvider<RateLimits> limits;
+        private final ObjectProvider<RateLimitOperations> limits;
         private boolean changes;
 
-        public Operator(ObjectProvider<RateLimits> limits) {
+        public Operator(ObjectProvider<RateLimitOperations> limits) {
             this.limits = limits;
         }
 
         public String key() {
             if (changes) {
-                limits.getObject().update("orders", waiting());
+                limits.getObject().change("orders", waiting());
             }
             return "key";
         }

@@ -11,8 +11,8 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -50,7 +50,7 @@ final class ReservedPermitsTest {
             "rate-limit.limits.watched-flight.algorithm=concurrency",
             "rate-limit.limits.watched-flight.max-concurrent=1",
             "rate-limit.limits.watched-flight.policy=shadow");
-    private final RateLimits limits = context.getBean(RateLimits.class);
+    private final TestLimits limits = TestLimits.of(context);
     private final Settled observer = context.getBean(Settled.class);
 
     static final class Settled implements DecisionObserver {
@@ -250,7 +250,7 @@ final class ReservedPermitsTest {
     @Test
     void everythingGoesWhenNothingIsLimited() {
         Contexts.runner().withPropertyValues("rate-limit.enabled=false").run(off -> {
-            RateLimits none = off.getBean(RateLimits.class);
+            TestLimits none = TestLimits.of(off);
             none.reserve("unknown", null, 1).close();
             none.reserveAsync("unknown", null, 1).join().cancel();
         });

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.util.List;
 import java.util.stream.Stream;
@@ -172,10 +172,8 @@ class BlockMistakesTest {
                         "rate-limit.routes[0].path=/login",
                         "rate-limit.routes[0].key=clientIp",
                         "rate-limit.routes[0].limits=guesses")
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("guesses")
-                                .limit()
-                                .blocksByCharge())
+                .run(context -> assertThat(
+                                TestLimits.of(context).limit("guesses").limit().blocksByCharge())
                         .isFalse());
     }
 

@@ -6,7 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import jakarta.servlet.http.HttpServletRequest;
@@ -606,7 +606,7 @@ class KeyAttacksTest {
     private void startWithHeap(ApplicationContextRunner application, @Nullable Long maximumKeys, long megabytes) {
         application.withPropertyValues("rate-limit.memory.maximum-keys=10").run(context -> {
             assertThat(context).hasNotFailed();
-            context.getBean(RateLimits.class).all();
+            TestLimits.of(context).limits();
             LimitLog log =
                     new LimitLog(context.getBean(LimitRegistry.class), new KeyMemory(maximumKeys, megabytes << 20));
             log.onApplicationEvent(new ContextRefreshedEvent(context));

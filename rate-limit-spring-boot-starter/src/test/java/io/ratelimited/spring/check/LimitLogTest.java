@@ -2,7 +2,7 @@ package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -28,7 +28,7 @@ class LimitLogTest {
                         "rate-limit.limits.search.tier=#plan",
                         "rate-limit.limits.search.tiers.gold.rate=1000/s")
                 .run(context -> {
-                    context.getBean(RateLimits.class).get("search");
+                    TestLimits.of(context).limit("search");
                     context.publishEvent(new ContextRefreshedEvent(context));
                     context.publishEvent(new ContextRefreshedEvent(context));
 

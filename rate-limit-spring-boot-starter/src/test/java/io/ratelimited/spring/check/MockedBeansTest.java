@@ -9,6 +9,7 @@ import static org.mockito.Mockito.verify;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.List;
@@ -43,6 +44,9 @@ final class MockedBeansTest {
     @Autowired
     private RateLimits limits;
 
+    @Autowired
+    private RateLimitOperations operations;
+
     static Ticker ticker() {
         return new ManualTicker();
     }
@@ -58,7 +62,7 @@ final class MockedBeansTest {
 
     @Test
     void limitsOfMockHaveTheNamesOfTheMockedType() {
-        assertThat(limits.all())
+        assertThat(operations.limits())
                 .extracting(NamedLimit::name)
                 .containsExactly("Contacts.countByName", "delete", "find", "save", "show");
     }

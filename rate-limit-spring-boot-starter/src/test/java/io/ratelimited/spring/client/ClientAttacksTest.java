@@ -13,7 +13,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
@@ -443,7 +443,7 @@ class ClientAttacksTest {
                     LimitedClient client =
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
                     LimitProperties three = LimitProperties.of(Map.of("rate", "3/h"));
-                    context.getBean(RateLimits.class).assign("partner", "/a", three, null);
+                    TestLimits.of(context).override("partner", "/a", three, null);
                     for (int i = 0; i < 3; i++) {
                         client.enter(request("/a"));
                     }
@@ -501,9 +501,7 @@ class ClientAttacksTest {
                                     "Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
                                             + " which calls of clients do not read")
                             .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
-                    assertThat(context.getBean(RateLimits.class)
-                                    .peek("weighed", null)
-                                    .remaining())
+                    assertThat(TestLimits.of(context).peek("weighed", null).remaining())
                             .isEqualTo(8);
                 });
     }

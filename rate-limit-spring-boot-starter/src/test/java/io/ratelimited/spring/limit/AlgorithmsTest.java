@@ -8,7 +8,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -70,8 +70,8 @@ class AlgorithmsTest {
                         algorithm == Algorithm.WARM_UP ? "rate-limit.limits.named.warmup=1h" : "unused=")
                 .run(context -> {
                     assertAdmitsOne(context.getBean(Named.class)::call);
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("named").limit().algorithm()).isEqualTo(algorithm);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("named").limit().algorithm()).isEqualTo(algorithm);
                     assertAdmitsOne(body -> limits.execute("named", "key", () -> {
                         body.run();
                         return "done";

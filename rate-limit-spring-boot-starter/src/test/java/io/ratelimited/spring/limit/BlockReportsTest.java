@@ -9,7 +9,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitBlockedEvent;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -60,7 +60,7 @@ class BlockReportsTest {
     @Test
     void eachBlockIsOneEventWithTheMaskOfTheKey() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             List<RateLimitBlockedEvent> events = context.getBean(Listener.class).events;
             for (int i = 0; i < 9; i++) {
                 limits.tryAcquire("door", "ann");
@@ -72,21 +72,21 @@ class BlockReportsTest {
             }
             assertThat(events).containsExactly(event("ann", 1, 1, false), event("ann", 2, 2, false));
 
-            limits.update("door", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
+            limits.change("door", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
             for (int i = 0; i < 2; i++) {
                 limits.execute("door", "bob", () -> "goes");
             }
             assertThat(events).last().isEqualTo(event("bob", 1, 1, true));
-            assertThat(((ConfiguredLimit) limits.get("door")).blocks()).isEqualTo(3);
+            assertThat(((ConfiguredLimit) limits.limit("door")).blocks()).isEqualTo(3);
         });
     }
 
     @Test
     void blocksOfOwnBudgetsAreReportedToo() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            limits.assign("door", "ann", LimitProperties.of(Map.of("tier", "gold")), null);
-            limits.assign("door", "bob", LimitProperties.of(Map.of("rate", "3/s")), null);
+            TestLimits limits = TestLimits.of(context);
+            limits.override("door", "ann", LimitProperties.of(Map.of("tier", "gold")), null);
+            limits.override("door", "bob", LimitProperties.of(Map.of("rate", "3/s")), null);
             for (int i = 0; i < 4; i++) {
                 limits.tryAcquire("door", "ann");
                 limits.tryAcquire("door", "bob");
@@ -99,7 +99,7 @@ class BlockReportsTest {
     @Test
     void aListenerThatFailsIsLoggedAndTheCallIsRefused(CapturedOutput output) {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             context.getBean(Listener.class).fails = true;
             assertThat(limits.tryAcquire("door", "ann")).isTrue();
             assertThat(limits.tryAcquire("door", "ann")).isFalse();
@@ -118,7 +118,7 @@ class BlockReportsTest {
             recording.start();
             runner.run(context -> {
                 for (int i = 0; i < 5; i++) {
-                    context.getBean(RateLimits.class).tryAcquire("door", "ann");
+                    TestLimits.of(context).tryAcquire("door", "ann");
                 }
             });
             recording.stop();

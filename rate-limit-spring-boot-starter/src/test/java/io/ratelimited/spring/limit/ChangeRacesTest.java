@@ -9,11 +9,12 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.text.KeyMask;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -84,7 +85,7 @@ class ChangeRacesTest {
             assertThat(b.reported)
                     .extracting(ChangeRacesTest::text)
                     .containsExactly("{burst=10} -> {burst=77} by null", "{burst=77} -> {burst=88} by bob");
-            assertThat(a.limits.get("search").limit().burst()).isEqualTo(88);
+            assertThat(a.limits.limit("search").limit().burst()).isEqualTo(88);
         });
     }
 
@@ -93,9 +94,9 @@ class ChangeRacesTest {
         run(() -> {
             a.afterWrite = author -> {
                 a.afterWrite = next -> {};
-                as("bob", () -> b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null));
+                as("bob", () -> b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null));
             };
-            as("ann", () -> a.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null));
+            as("ann", () -> a.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null));
 
             assertThat(a.reported)
                     .extracting(ChangeRacesTest::text)
@@ -103,7 +104,7 @@ class ChangeRacesTest {
             assertThat(b.reported)
                     .extracting(ChangeRacesTest::text)
                     .containsExactly("{} -> {rate=1/s} by null", "{rate=1/s} -> {rate=2/s} by bob");
-            assertThat(((ConfiguredLimit) a.limits.get("search")).ownBudget("zoe"))
+            assertThat(((ConfiguredLimit) a.limits.limit("search")).ownBudget("zoe"))
                     .containsEntry("rate", "2/s");
         });
     }
@@ -113,10 +114,10 @@ class ChangeRacesTest {
         fleet.put("search", CanonicalKey.digest("old"), "rate=9/s");
         run(() -> {
             as("bob", () -> {
-                b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null);
-                b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null);
-                b.limits.revoke("search", "zoe");
-                b.limits.assign("search", "old", LimitProperties.of(Map.of("rate", "8/s")), null);
+                b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null);
+                b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null);
+                b.limits.removeOverride("search", "zoe");
+                b.limits.override("search", "old", LimitProperties.of(Map.of("rate", "8/s")), null);
             });
             assertThat(a.reported)
                     .extracting(ChangeRacesTest::text)
@@ -147,7 +148,7 @@ class ChangeRacesTest {
             as(
                     "ann",
                     () -> assertThatThrownBy(() ->
-                                    a.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null))
+                                    a.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null))
                             .hasMessage("no answer"));
             a.afterWrite = author -> {};
             as("bob", () -> burst(b, 78));
@@ -231,7 +232,7 @@ class ChangeRacesTest {
                 }
                 assertThat(before)
                         .isEqualTo(Map.of(
-                                "burst", node.limits.get("search").limit().burst()));
+                                "burst", node.limits.limit("search").limit().burst()));
                 authors.entrySet().removeIf(entry -> {
                     boolean made = entry.getValue().startsWith(own);
                     if (made) {
@@ -251,22 +252,22 @@ class ChangeRacesTest {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=10/s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     for (int i = 1; i <= BudgetRegistry.MAXIMUM; i++) {
-                        limits.assign(
+                        limits.override(
                                 "search", "k" + i, LimitProperties.of(Map.of("rate", i + "/h", "burst", 5L)), null);
                     }
                     LimitProperties window =
                             LimitProperties.of(Map.of("algorithm", io.ratelimited.core.Algorithm.FIXED_WINDOW));
-                    limits.update("search", window);
-                    limits.update("search", limit -> limit.rate("11/s"));
+                    limits.change("search", window);
+                    limits.change("search", LimitChange.rate("11/s"));
 
                     assertThat(output)
                             .containsOnlyOnce("cannot apply the budgets of 10000 callers (masked:")
                             .containsOnlyOnce("cannot apply the budgets");
-                    limits.revoke("search", "k7");
-                    limits.update("search", limit -> limit.rate("12/s"));
-                    limits.update("search", limit -> limit.rate("13/s"));
+                    limits.removeOverride("search", "k7");
+                    limits.change("search", LimitChange.rate("12/s"));
+                    limits.change("search", LimitChange.rate("13/s"));
                     assertThat(output.toString().split("cannot apply the budgets", -1))
                             .hasSizeLessThanOrEqualTo(3);
                 });
@@ -291,7 +292,7 @@ class ChangeRacesTest {
     }
 
     private static void burst(Node node, long burst) {
-        node.limits.update("search", limit -> limit.burst(burst));
+        node.limits.change("search", LimitChange.of("burst", String.valueOf(burst)));
     }
 
     private static String text(RateLimitChangedEvent event) {
@@ -368,7 +369,7 @@ class ChangeRacesTest {
         private Consumer<String> beforeWrite = author -> {};
         private Consumer<String> afterWrite = author -> {};
         private Consumer<RateLimitChangedEvent> onReport = event -> {};
-        private RateLimits limits;
+        private TestLimits limits;
 
         private Node(Fleet fleet) {
             this.fleet = fleet;
@@ -386,8 +387,8 @@ class ChangeRacesTest {
                         }
                     }))
                     .run(context -> {
-                        limits = context.getBean(RateLimits.class);
-                        limits.get("search");
+                        limits = TestLimits.of(context);
+                        limits.limit("search");
                         test.run();
                     });
         }

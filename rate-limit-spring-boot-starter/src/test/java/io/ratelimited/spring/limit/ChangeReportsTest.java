@@ -7,11 +7,11 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -54,7 +54,7 @@ class ChangeReportsTest {
     @Test
     void anUpdateIsReportedWithWhatWasAndWhatIs(CapturedOutput output) {
         run(context -> {
-            limits(context).update("search", limit -> limit.rate("200/s").burst(400));
+            limits(context).change("search", LimitChange.rate("200/s").burst(400));
 
             assertThat(changes.seen)
                     .containsExactly(new RateLimitChangedEvent(
@@ -74,7 +74,7 @@ class ChangeReportsTest {
     void thePolicyAndTheTiersAreReportedToo() {
         run(context -> {
             limits(context)
-                    .update(
+                    .change(
                             "search",
                             LimitProperties.of(Map.of(
                                     "policy",
@@ -103,9 +103,9 @@ class ChangeReportsTest {
     @Test
     void nothingIsReportedOfWhatChangesNothing() {
         run(context -> {
-            limits(context).update("search", limit -> limit.rate("100/s"));
+            limits(context).change("search", LimitChange.rate("100/s"));
             assertThatThrownBy(() ->
-                            limits(context).update("search", LimitProperties.of(Map.of("rate", "5/s", "slots", 3))))
+                            limits(context).change("search", LimitProperties.of(Map.of("rate", "5/s", "slots", 3))))
                     .isInstanceOf(InvalidRateLimitException.class);
 
             assertThat(changes.seen).isEmpty();
@@ -135,11 +135,11 @@ class ChangeReportsTest {
         run(context -> {
             SecurityContextHolder.getContext()
                     .setAuthentication(new TestingAuthenticationToken("ann\nRate limit 'login'", "secret", "OPERATOR"));
-            limits(context).update("search", limit -> limit.burst(50));
+            limits(context).change("search", LimitChange.of("burst", "50"));
             SecurityContextHolder.getContext()
                     .setAuthentication(new AnonymousAuthenticationToken(
                             "key", "anonymousUser", AuthorityUtils.createAuthorityList("ANONYMOUS")));
-            limits(context).update("search", limit -> limit.burst(60));
+            limits(context).change("search", LimitChange.of("burst", "60"));
 
             assertThat(changes.seen)
                     .extracting(RateLimitChangedEvent::principal)
@@ -151,8 +151,8 @@ class ChangeReportsTest {
     @Test
     void theAuthorThatIsStatedIsThePrincipalOfItsChangesAlone() {
         run(context -> {
-            changedBy("ann", context).update("search", limit -> limit.burst(50));
-            limits(context).update("search", limit -> limit.burst(60));
+            changedBy("ann", context).change("search", LimitChange.of("burst", "50"));
+            limits(context).change("search", LimitChange.of("burst", "60"));
 
             assertThat(changes.seen)
                     .extracting(RateLimitChangedEvent::principal)
@@ -172,7 +172,7 @@ class ChangeReportsTest {
             };
 
             assertThat(limits(context)
-                            .update("search", limit -> limit.burst(50))
+                            .change("search", LimitChange.of("burst", "50"))
                             .burst())
                     .isEqualTo(50);
 
@@ -187,22 +187,22 @@ class ChangeReportsTest {
         run(context -> {
             changes.action = change -> {
                 if (change.limit().equals("search")) {
-                    CompletableFuture.runAsync(() -> limits(context).update("login", limit -> limit.burst(9)))
+                    CompletableFuture.runAsync(() -> limits(context).change("login", LimitChange.of("burst", "9")))
                             .orTimeout(20, TimeUnit.SECONDS)
                             .join();
                 }
             };
 
-            limits(context).update("search", limit -> limit.burst(50));
+            limits(context).change("search", LimitChange.of("burst", "50"));
 
-            assertThat(limits(context).get("login").limit().burst()).isEqualTo(9);
+            assertThat(limits(context).limit("login").limit().burst()).isEqualTo(9);
         });
     }
 
     @Test
     void aKeyIsReportedByItsMask(CapturedOutput output) {
         run(context -> {
-            limits(context).assign("search", "sk-secret", LimitProperties.of(Map.of("tier", "gold")), null);
+            limits(context).override("search", "sk-secret", LimitProperties.of(Map.of("tier", "gold")), null);
 
             assertThat(changes.only())
                     .isEqualTo(new RateLimitChangedEvent(
@@ -222,7 +222,7 @@ class ChangeReportsTest {
     @Test
     void thePageShowsTheLineOfTheLog(CapturedOutput output) throws Exception {
         run(context -> changedBy("ann", context)
-                .update("search", limit -> limit.rate("200/s").burst(400)));
+                .change("search", LimitChange.rate("200/s").burst(400)));
         String page = Files.readString(Path.of("..", "docs", "changes.md"));
         String line = page.lines()
                 .filter(text -> text.startsWith("Rate limit 'search': "))
@@ -245,12 +245,12 @@ class ChangeReportsTest {
                 });
     }
 
-    private static RateLimits changedBy(String author, ApplicationContext context) {
-        return ((NamedLimits) limits(context)).changedBy(author);
+    private static TestLimits changedBy(String author, ApplicationContext context) {
+        return limits(context).changedBy(author);
     }
 
-    private static RateLimits limits(ApplicationContext context) {
-        return context.getBean(RateLimits.class);
+    private static TestLimits limits(ApplicationContext context) {
+        return TestLimits.of(context);
     }
 
     static class Changes {

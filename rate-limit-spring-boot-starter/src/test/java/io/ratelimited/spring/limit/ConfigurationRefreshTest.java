@@ -8,8 +8,9 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.HashMap;
@@ -45,7 +46,7 @@ class ConfigurationRefreshTest {
 
             refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
 
-            assertThat(limits.get("search").limit().rate()).hasToString("200/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("200/s");
             assertThat(limits.peek("search", null).remaining()).isEqualTo(25);
         });
     }
@@ -64,14 +65,14 @@ class ConfigurationRefreshTest {
     @Test
     void policyAndWaitChangeToo() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
 
             refresh(
                     context,
                     Map.of("rate-limit.limits.search.policy", "wait", "rate-limit.limits.search.max-wait", "250ms"));
 
-            assertThat(limits.get("search").policy()).isEqualTo(Policy.WAIT);
-            assertThat(limits.get("search").maxWaitNanos())
+            assertThat(limits.limit("search").policy()).isEqualTo(Policy.WAIT);
+            assertThat(limits.limit("search").maxWaitNanos())
                     .isEqualTo(Duration.ofMillis(250).toNanos());
         });
     }
@@ -84,13 +85,13 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.login.rate", "5/m",
                         "rate-limit.limits.login.policy", "reject"),
                 (context, limits) -> {
-                    limits.get("search");
-                    limits.get("login");
+                    limits.limit("search");
+                    limits.limit("login");
 
                     refresh(context, Map.of("rate-limit.defaults.policy", "shadow"));
 
-                    assertThat(limits.get("search").policy()).isEqualTo(Policy.SHADOW);
-                    assertThat(limits.get("login").policy()).isEqualTo(Policy.REJECT);
+                    assertThat(limits.limit("search").policy()).isEqualTo(Policy.SHADOW);
+                    assertThat(limits.limit("login").policy()).isEqualTo(Policy.REJECT);
                 });
     }
 
@@ -99,19 +100,19 @@ class ConfigurationRefreshTest {
         start(
                 Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.burst", "300"),
                 (context, limits) -> {
-                    assertThat(limits.get("search").limit().burst()).isEqualTo(300);
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(300);
 
                     configuration.remove("rate-limit.limits.search.burst");
                     refresh(context, Map.of());
 
-                    assertThat(limits.get("search").limit().burst()).isEqualTo(100);
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(100);
                 });
     }
 
     @Test
     void whatWasChangedAtRunTimeStaysUnlessItsPropertyChanges() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.update("search", limit -> limit.burst(400));
+            limits.change("search", LimitChange.of("burst", "400"));
 
             refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
 
@@ -119,18 +120,18 @@ class ConfigurationRefreshTest {
                     .rate("200/s")
                     .burst(400)
                     .build();
-            assertThat(limits.get("search").limit()).isEqualTo(expected);
+            assertThat(limits.limit("search").limit()).isEqualTo(expected);
         });
     }
 
     @Test
     void aRefreshThatChangesNothingLeavesRunTimeChanges() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.update("search", limit -> limit.rate("7/s"));
+            limits.change("search", LimitChange.rate("7/s"));
 
             refresh(context, Map.of("some.other.property", "changed"));
 
-            assertThat(limits.get("search").limit().rate()).hasToString("7/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("7/s");
         });
     }
 
@@ -141,7 +142,7 @@ class ConfigurationRefreshTest {
 
             refresh(context, Map.of("rate-limit.limits.search.algorithm", "sliding-log"));
 
-            assertThat(limits.get("search").limit().algorithm()).isEqualTo(Algorithm.SLIDING_LOG);
+            assertThat(limits.limit("search").limit().algorithm()).isEqualTo(Algorithm.SLIDING_LOG);
             assertThat(limits.tryAcquire("search", null, 100)).isTrue();
 
             refresh(context, Map.of("rate-limit.limits.search.rate", "120/s"));
@@ -158,11 +159,11 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.search.tier", "#plan",
                         "rate-limit.limits.search.tiers.gold.rate", "1000/s"),
                 (context, limits) -> {
-                    limits.get("search");
+                    limits.limit("search");
 
                     refresh(context, Map.of("rate-limit.limits.search.tiers.gold.rate", "2000/s"));
 
-                    assertThat(limits.get("search").tiers().get("gold").limit().rate())
+                    assertThat(limits.limit("search").tiers().get("gold").rate())
                             .hasToString("2000/s");
                 });
     }
@@ -170,13 +171,13 @@ class ConfigurationRefreshTest {
     @Test
     void anUnreadableValueIsLoggedAndChangesNothing(CapturedOutput output) {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
 
             refresh(
                     context,
                     Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.burst", "plenty"));
 
-            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
             assertThat(output.getOut())
                     .contains("ERROR")
                     .contains("rate-limit.limits.search.burst")
@@ -187,13 +188,13 @@ class ConfigurationRefreshTest {
     @Test
     void aPropertyThatDoesNotExistIsLoggedAndChangesNothing(CapturedOutput output) {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
 
             refresh(
                     context,
                     Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.bursts", "300"));
 
-            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
             assertThat(output.getOut()).contains("ERROR").contains("rate-limit.limits.search.bursts");
         });
     }
@@ -201,16 +202,16 @@ class ConfigurationRefreshTest {
     @Test
     void oneInvalidLimitLeavesAllAsTheyWereUntilItIsCorrected(CapturedOutput output) {
         start(Map.of("rate-limit.limits.a.rate", "1/s", "rate-limit.limits.b.rate", "1/s"), (context, limits) -> {
-            limits.get("a");
-            limits.get("b");
+            limits.limit("a");
+            limits.limit("b");
 
             refresh(context, Map.of("rate-limit.limits.a.rate", "2/s", "rate-limit.limits.b.rate", "fast"));
-            assertThat(limits.get("a").limit().rate()).hasToString("1/s");
+            assertThat(limits.limit("a").limit().rate()).hasToString("1/s");
             assertThat(output.getOut()).contains("ERROR").contains("'b'").contains("\"fast\"");
 
             refresh(context, Map.of("rate-limit.limits.b.rate", "3/s"));
-            assertThat(limits.get("a").limit().rate()).hasToString("2/s");
-            assertThat(limits.get("b").limit().rate()).hasToString("3/s");
+            assertThat(limits.limit("a").limit().rate()).hasToString("2/s");
+            assertThat(limits.limit("b").limit().rate()).hasToString("3/s");
         });
     }
 
@@ -221,7 +222,7 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.report.algorithm", "concurrency",
                         "rate-limit.limits.report.max-concurrent", "3"),
                 (context, limits) -> {
-                    limits.get("report");
+                    limits.limit("report");
 
                     configuration.remove("rate-limit.limits.report.max-concurrent");
                     refresh(
@@ -230,7 +231,7 @@ class ConfigurationRefreshTest {
                                     "rate-limit.limits.report.algorithm", "gcra",
                                     "rate-limit.limits.report.rate", "3/s"));
 
-                    assertThat(limits.get("report").limit().maxConcurrent()).isEqualTo(3);
+                    assertThat(limits.limit("report").limit().maxConcurrent()).isEqualTo(3);
                     assertThat(output.getOut()).contains("ERROR").contains("algorithm cannot change");
                 });
     }
@@ -240,11 +241,11 @@ class ConfigurationRefreshTest {
         start(
                 Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.key", "clientIp"),
                 (context, limits) -> {
-                    limits.get("search");
+                    limits.limit("search");
 
                     refresh(context, Map.of("rate-limit.limits.search.key", "principal"));
 
-                    assertThat(limits.get("search").properties().key()).isEqualTo("clientIp");
+                    assertThat(limits.limit("search").properties().key()).isEqualTo("clientIp");
                     assertThat(output.getOut()).contains("WARN").contains("takes effect at the next start");
                 });
     }
@@ -252,7 +253,7 @@ class ConfigurationRefreshTest {
     @Test
     void aNewLimitCanBeUsedAfterARefresh() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            assertThatThrownBy(() -> limits.get("late")).isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> limits.limit("late")).isInstanceOf(IllegalArgumentException.class);
 
             refresh(context, Map.of("rate-limit.limits.late.rate", "1/s"));
 
@@ -270,7 +271,7 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.search.tiers.gold.rate", "50/s",
                         "rate-limit.limits.search.tiers.silver.rate", "20/s"),
                 (context, limits) -> {
-                    limits.update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rate("77/s")))));
+                    limits.change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rate("77/s")))));
 
                     refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "21/s"));
                     assertThat(tier(limits, "gold")).isEqualTo("77/s");
@@ -289,10 +290,10 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.search.tier", "#plan",
                         "rate-limit.limits.search.tiers.gold.rate", "50/s"),
                 (context, limits) -> {
-                    limits.get("search");
+                    limits.limit("search");
                     refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "20/s"));
 
-                    assertThatThrownBy(() -> limits.update(
+                    assertThatThrownBy(() -> limits.change(
                                     "search", LimitProperties.of(Map.of("tiers", Map.of("silver", rate("5/s"))))))
                             .hasMessageContaining("there is no tier 'silver'; there are [gold]");
                 });
@@ -302,27 +303,27 @@ class ConfigurationRefreshTest {
         return LimitProperties.of(Map.of("rate", rate));
     }
 
-    private static String tier(RateLimits limits, String tier) {
-        return limits.get("search").tiers().get(tier).limit().rate().toString();
+    private static String tier(TestLimits limits, String tier) {
+        return limits.limit("search").tiers().get(tier).rate().toString();
     }
 
     @Test
     void otherEventsAreIgnored() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
             configuration.put("rate-limit.limits.search.rate", "200/s");
 
             context.publishEvent(new ApplicationEvent(this) {
                 private static final long serialVersionUID = 1L;
             });
 
-            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
         });
     }
 
-    private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+    private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
         configuration.putAll(initial);
-        runner.run(context -> test.accept(context, context.getBean(RateLimits.class)));
+        runner.run(context -> test.accept(context, TestLimits.of(context)));
     }
 
     private void refresh(ConfigurableApplicationContext context, Map<String, String> changes) {

@@ -10,10 +10,11 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -72,7 +73,7 @@ class InvalidChangeTest {
             LimitProperties properties = new Binder(new MapConfigurationPropertySource(changed))
                     .bind("", LimitProperties.class)
                     .get();
-            assertThatThrownBy(() -> limits.update("weighed", properties))
+            assertThatThrownBy(() -> limits.change("weighed", properties))
                     .isInstanceOf(InvalidRateLimitException.class)
                     .hasMessageContaining("'weighed' (change at run time")
                     .hasMessageContaining(reason);
@@ -91,16 +92,10 @@ class InvalidChangeTest {
     void whatOnlyAnAnnotationCanLeaveOpenIsNoChange() {
         run((context, limits) -> {
             String before = state(limits);
-            assertThat(catchThrowable(() -> limits.update(
-                            "weighed",
-                            limit -> Limit.of("weighed", Algorithm.DEFAULT).rate("5/s"))))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageStartingWith("algorithm must be one of " + Algorithm.all())
-                    .hasMessageEndingWith(": DEFAULT");
             for (Enum<?> constant : new Enum<?>[] {Algorithm.DEFAULT, Policy.DEFAULT}) {
                 String property = constant instanceof Policy ? "policy" : "algorithm";
                 assertThat(catchThrowable(
-                                () -> limits.update("weighed", LimitProperties.of(Map.of(property, constant)))))
+                                () -> limits.change("weighed", LimitProperties.of(Map.of(property, constant)))))
                         .isInstanceOf(IllegalArgumentException.class)
                         .hasMessageStartingWith(property + " must be one of [")
                         .hasMessageEndingWith("], or left out to have the default: DEFAULT");
@@ -123,15 +118,15 @@ class InvalidChangeTest {
     }
 
     @Test
-    void aLimitThatCodeBuildsIsRefusedToo() {
+    void aChangeAsTextIsRejectedToo() {
         run((context, limits) -> {
             String before = state(limits);
-            assertThat(catchThrowable(() -> limits.update("weighed", limit -> limit.burst(4))))
+            assertThat(catchThrowable(() -> limits.change("weighed", LimitChange.of("burst", "4"))))
                     .isInstanceOf(InvalidRateLimitException.class)
                     .hasMessageContaining("at most 4 go at once");
-            assertThat(catchThrowable(() -> limits.update(
+            assertThat(catchThrowable(() -> limits.change(
                             "weighed",
-                            limit -> Limit.of("weighed", Algorithm.CONCURRENCY).maxConcurrent(9))))
+                            LimitChange.of("algorithm", "concurrency").with("max-concurrent", "9"))))
                     .isInstanceOf(InvalidRateLimitException.class)
                     .hasMessageContaining("algorithm cannot change");
             assertThat(state(limits)).isEqualTo(before);
@@ -141,35 +136,30 @@ class InvalidChangeTest {
     @Test
     void aLimitMayBeClosedUnderCallsOfManyPermits() {
         run((context, limits) -> {
-            assertThat(limits.update("weighed", limit -> limit.rate("0/s"))
-                            .rate()
-                            .isClosed())
+            assertThat(limits.change("weighed", LimitChange.rate("0/s")).rate().isClosed())
                     .isTrue();
             assertThat(limits.tryAcquire("weighed", null)).isFalse();
         });
     }
 
-    private void run(BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+    private void run(BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
         Contexts.runner(new ManualTicker())
                 .withInitializer(context -> context.getEnvironment()
                         .getPropertySources()
                         .addFirst(new MapPropertySource("changing", configuration)))
                 .withBean(Weighed.class)
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     limits.tryAcquire("weighed", null, 3);
                     test.accept(context, limits);
                 });
     }
 
     /** All that a change could change. */
-    private static String state(RateLimits limits) {
-        NamedLimit limit = limits.get("weighed");
+    private static String state(TestLimits limits) {
+        NamedLimit limit = limits.limit("weighed");
         return limit.limit() + ", " + limit.policy() + " " + limit.maxWaitNanos() + ", " + limit.properties() + ", "
-                + limit.tiers().values().stream()
-                        .map(tier -> tier.limit().toString())
-                        .sorted()
-                        .toList() + ", "
+                + limit.tiers().values().stream().map(Limit::toString).sorted().toList() + ", "
                 + limits.peek("weighed", null);
     }
 

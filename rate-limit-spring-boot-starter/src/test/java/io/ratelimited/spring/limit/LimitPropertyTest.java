@@ -8,12 +8,12 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -46,14 +46,14 @@ class LimitPropertyTest {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.a.rate=100/s", "rate-limit.limits.a.tiers.gold.rate=200/s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    LimitProperties before = limits.get("a").properties();
-                    assertThat(limits.get("a").properties()).isSameAs(before);
+                    TestLimits limits = TestLimits.of(context);
+                    LimitProperties before = limits.limit("a").properties();
+                    assertThat(limits.limit("a").properties()).isSameAs(before);
                     assertThat(before.tiers()).isEqualTo(Map.of("gold", LimitProperties.of(Map.of("rate", "200/s"))));
 
-                    limits.update("a", LimitProperties.of(Map.of("rate", "70/s")));
-                    assertThat(limits.get("a").properties().rate()).isEqualTo("70/s");
-                    assertThat(limits.get("a").properties().tiers()).isEqualTo(before.tiers());
+                    limits.change("a", LimitProperties.of(Map.of("rate", "70/s")));
+                    assertThat(limits.limit("a").properties().rate()).isEqualTo("70/s");
+                    assertThat(limits.limit("a").properties().tiers()).isEqualTo(before.tiers());
                 });
     }
 
@@ -76,40 +76,25 @@ class LimitPropertyTest {
                 assertThat(property.hasMeaningFor(algorithm)).isEqualTo(algorithm.uses(attribute));
             }
         }
-        assertThat(Arrays.stream(LimitProperty.values()).filter(LimitProperty::isParameter))
-                .hasSize(Attribute.values().length + 1) // and maxWaiting, which every algorithm has
-                .contains(LimitProperty.MAX_WAITING);
     }
 
     @Test
-    void aChangeByCodeIsAChangeOfPropertiesThatLaterChangesKeep() {
+    void aChangeKeepsWhatItDoesNotSet() {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.a.rate=100/s", "rate-limit.limits.a.burst=200")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    limits.get("a");
+                    TestLimits limits = TestLimits.of(context);
+                    limits.change("a", LimitChange.rate("70/s"));
+                    assertThat(limits.limit("a").limit().burst()).isEqualTo(200);
 
-                    limits.update(
-                            "a", limit -> Limit.of("a", Algorithm.TOKEN_BUCKET).rate("50/s"));
-                    assertThat(limits.get("a").limit())
-                            .isEqualTo(Limit.of("a", Algorithm.TOKEN_BUCKET)
-                                    .rate("50/s")
-                                    .build());
-                    assertThat(limits.get("a").properties().burst()).isNull();
-
-                    limits.update("a", LimitProperties.of(Map.of("rate", "70/s")));
-                    assertThat(limits.get("a").limit().burst())
-                            .as("still the default")
-                            .isEqualTo(70);
-
-                    limits.update(
-                            "a", limit -> Limit.of("a", Algorithm.FIXED_WINDOW).rate("60/m"));
-                    assertThat(limits.get("a").limit())
+                    limits.change(
+                            "a", LimitChange.of("algorithm", "fixed-window").with("rate", "60/m"));
+                    assertThat(limits.limit("a").limit())
                             .isEqualTo(Limit.of("a", Algorithm.FIXED_WINDOW)
                                     .rate("60/m")
                                     .build());
-                    limits.update("a", LimitProperties.of(Map.of("algorithm", Algorithm.GCRA)));
-                    assertThat(limits.get("a").limit())
+                    limits.change("a", LimitProperties.of(Map.of("algorithm", Algorithm.GCRA)));
+                    assertThat(limits.limit("a").limit())
                             .isEqualTo(Limit.of("a", Algorithm.GCRA)
                                     .rate("60/m")
                                     .burst(200)

@@ -9,9 +9,10 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -85,15 +86,14 @@ class LockOutTest {
         runner.withBean(Door.class)
                 .withPropertyValues(
                         "first=7s", "rate-limit.limits.door.block-factor=1", "rate-limit.limits.door.block-max=9s")
-                .run(context -> assertThat(
-                                context.getBean(RateLimits.class).get("door").limit())
+                .run(context -> assertThat(TestLimits.of(context).limit("door").limit())
                         .hasToString("door: token-bucket, rate 2/s, burst 2, block 7s to 9s")
                         .satisfies(limit -> assertThat(limit.blockFactor()).isEqualTo(1)));
         runner.withBean(Door.class)
                 .withPropertyValues("rate-limit.limits.door.block=0s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("door").limit().block()).isNull();
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("door").limit().block()).isNull();
                     assertThat(limits.tryAcquire("door", "ann", 2)).isTrue();
                     assertThat(limits.tryAcquire("door", "ann")).isFalse();
                     assertThat(limits.peek("door", "ann").blocked()).isFalse();
@@ -108,9 +108,9 @@ class LockOutTest {
                         "rate-limit.limits.blocks.rate=1/s",
                         "rate-limit.limits.blocks.block=5m")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("without").limit().block()).isNull();
-                    assertThat(limits.get("blocks").limit().blockMax()).isEqualTo(Duration.ofHours(1));
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("without").limit().block()).isNull();
+                    assertThat(limits.limit("blocks").limit().blockMax()).isEqualTo(Duration.ofHours(1));
                 });
         runner.withPropertyValues("rate-limit.defaults.block=1m", "rate-limit.limits.all.rate=1/s")
                 .withBean(Unkeyed.class)
@@ -133,7 +133,7 @@ class LockOutTest {
     void withAChargeOnlyWhatIsChargedIsAnOffence() {
         runner.withBean(Door.class).run(context -> {
             Door door = context.getBean(Door.class);
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             for (int i = 0; i < 20; i++) {
                 door.open("ann", true);
             }
@@ -175,8 +175,8 @@ class LockOutTest {
                         "rate-limit.limits.pins.charge=#wrong",
                         "rate-limit.limits.pins.tiers.gold.rate=2/s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("pins").tiers().get("gold").limit().blocksByCharge())
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("pins").tiers().get("gold").blocksByCharge())
                             .isTrue();
                     ReservedPermits first = limits.reserve("pins", "ann", 1);
                     assertThat(limits.tryAcquire("pins", "ann")).isFalse();
@@ -197,18 +197,18 @@ class LockOutTest {
                         "rate-limit.limits.early.tiers.gold.rate=2/s")
                 .run(context -> {
                     assertThat(context.getBean(Early.class).byCharge).isFalse();
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("early").limit().blocksByCharge()).isTrue();
-                    assertThat(limits.get("early").tiers().get("gold").limit().blocksByCharge())
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("early").limit().blocksByCharge()).isTrue();
+                    assertThat(limits.limit("early").tiers().get("gold").blocksByCharge())
                             .isTrue();
 
-                    limits.update("early", LimitProperties.of(Map.of("block", Duration.ofHours(1))));
-                    assertThat(limits.get("early").limit().blocksByCharge()).isTrue();
-                    limits.assign("early", "ann", LimitProperties.of(Map.of("rate", "1/s")), null);
+                    limits.change("early", LimitProperties.of(Map.of("block", Duration.ofHours(1))));
+                    assertThat(limits.limit("early").limit().blocksByCharge()).isTrue();
+                    limits.override("early", "ann", LimitProperties.of(Map.of("rate", "1/s")), null);
                     limits.tryAcquire("early", "ann", 1);
                     assertThat(limits.tryAcquire("early", "ann")).isFalse();
                     assertThat(limits.peek("early", "ann").blocked()).isFalse();
-                    limits.update("early", LimitProperties.of(Map.of("block", MINUTE)));
+                    limits.change("early", LimitProperties.of(Map.of("block", MINUTE)));
                     assertThat(limits.tryAcquire("early", "ann")).isFalse();
                     assertThat(limits.peek("early", "ann").blocked())
                             .as("budgets follow a change of their limit")
@@ -220,8 +220,8 @@ class LockOutTest {
 
         private final boolean byCharge;
 
-        Early(RateLimits limits) {
-            this.byCharge = limits.get("early").limit().blocksByCharge();
+        Early(RateLimitOperations limits) {
+            this.byCharge = limits.limit("early").limit().blocksByCharge();
         }
     }
 
@@ -234,7 +234,7 @@ class LockOutTest {
     @Test
     void theQuotaOfACallerSaysThatItIsBlocked() {
         runner.withBean(Door.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             limits.tryAcquire("door", "ann", 2);
             limits.tryAcquire("door", "ann");
 
@@ -263,9 +263,7 @@ class LockOutTest {
                     for (int i = 0; i < 10; i++) {
                         door.knock("ann");
                     }
-                    assertThat(context.getBean(RateLimits.class)
-                                    .peek("door", "ann")
-                                    .blocked())
+                    assertThat(TestLimits.of(context).peek("door", "ann").blocked())
                             .isTrue();
                 });
     }
@@ -282,19 +280,16 @@ class LockOutTest {
                         "rate-limit.limits.search.tiers.staff.rate=1/s",
                         "rate-limit.limits.search.tiers.staff.block=0s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("search").tiers())
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("search").tiers())
                             .hasEntrySatisfying(
-                                    "gold",
-                                    tier -> assertThat(tier.limit().block()).isEqualTo(MINUTE))
+                                    "gold", tier -> assertThat(tier.block()).isEqualTo(MINUTE))
                             .hasEntrySatisfying(
-                                    "free",
-                                    tier -> assertThat(tier.limit().block()).isEqualTo(Duration.ofHours(1)))
+                                    "free", tier -> assertThat(tier.block()).isEqualTo(Duration.ofHours(1)))
                             .hasEntrySatisfying(
-                                    "staff",
-                                    tier -> assertThat(tier.limit().block()).isNull());
+                                    "staff", tier -> assertThat(tier.block()).isNull());
 
-                    limits.assign("search", "ann", LimitProperties.of(Map.of("rate", "5/s")), null);
+                    limits.override("search", "ann", LimitProperties.of(Map.of("rate", "5/s")), null);
                     assertThat(limits.tryAcquire("search", "ann", 5)).isTrue();
                     assertThat(limits.tryAcquire("search", "ann")).isFalse();
                     assertThat(limits.peek("search", "ann").retryAfter()).isEqualTo(MINUTE);
@@ -307,30 +302,30 @@ class LockOutTest {
                 .withBean(Unkeyed.class)
                 .withPropertyValues("rate-limit.limits.all.rate=1/s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    limits.update("door", LimitProperties.of(Map.of("block", MINUTE, "blockMax", Duration.ofHours(2))));
+                    TestLimits limits = TestLimits.of(context);
+                    limits.change("door", LimitProperties.of(Map.of("block", MINUTE, "blockMax", Duration.ofHours(2))));
                     limits.tryAcquire("door", "ann", 2);
                     limits.tryAcquire("door", "ann");
                     assertThat(limits.peek("door", "ann").retryAfter()).isEqualTo(MINUTE);
 
-                    limits.update("door", LimitProperties.of(Map.of("block", Duration.ZERO)));
-                    assertThat(limits.get("door").limit().block()).isNull();
+                    limits.change("door", LimitProperties.of(Map.of("block", Duration.ZERO)));
+                    assertThat(limits.limit("door").limit().block()).isNull();
                     ticker.advance(SECOND);
                     assertThat(limits.tryAcquire("door", "ann")).isTrue();
                     limits.revert("door");
-                    assertThat(limits.get("door").limit().block()).isEqualTo(Duration.ofSeconds(10));
+                    assertThat(limits.limit("door").limit().block()).isEqualTo(Duration.ofSeconds(10));
 
                     assertThatExceptionOfType(InvalidRateLimitException.class)
                             .isThrownBy(() ->
-                                    limits.update("door", LimitProperties.of(Map.of("block", Duration.ofHours(2)))))
+                                    limits.change("door", LimitProperties.of(Map.of("block", Duration.ofHours(2)))))
                             .withMessageContaining("blockMax must be from block, 2h, to 365d: PT50S");
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() -> limits.update("all", LimitProperties.of(Map.of("block", MINUTE))))
+                            .isThrownBy(() -> limits.change("all", LimitProperties.of(Map.of("block", MINUTE))))
                             .withMessageContaining(
                                     "block has no meaning for calls without a key, as those of @RateLimited on")
                             .withMessageContaining("$Unkeyed.call(): 1m");
-                    limits.update("wrong", LimitProperties.of(Map.of("block", MINUTE)));
-                    assertThat(limits.get("wrong").limit().blocksByCharge()).isTrue();
+                    limits.change("wrong", LimitProperties.of(Map.of("block", MINUTE)));
+                    assertThat(limits.limit("wrong").limit().blocksByCharge()).isTrue();
                 });
     }
 }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,14 +28,10 @@ class OwnBackendTest {
         ApplicationContextRunner shared =
                 RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.orders.rate=2/d");
         shared.run(first -> shared.run(second -> {
-            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "ada"))
-                    .isTrue();
-            assertThat(second.getBean(RateLimits.class).tryAcquire("orders", "ada"))
-                    .isTrue();
-            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "ada"))
-                    .isFalse();
-            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "bob"))
-                    .isTrue();
+            assertThat(TestLimits.of(first).tryAcquire("orders", "ada")).isTrue();
+            assertThat(TestLimits.of(second).tryAcquire("orders", "ada")).isTrue();
+            assertThat(TestLimits.of(first).tryAcquire("orders", "ada")).isFalse();
+            assertThat(TestLimits.of(first).tryAcquire("orders", "bob")).isTrue();
         }));
     }
 
@@ -46,13 +42,12 @@ class OwnBackendTest {
                 "rate-limit.limits.invoices.backend=Shared-Memory",
                 "rate-limit.limits.own.rate=1/d");
         shared.run(first -> shared.run(second -> {
-            RateLimits limits = second.getBean(RateLimits.class);
-            assertThat(first.getBean(RateLimits.class).tryAcquire("invoices", null))
-                    .isTrue();
+            TestLimits limits = TestLimits.of(second);
+            assertThat(TestLimits.of(first).tryAcquire("invoices", null)).isTrue();
             assertThat(limits.tryAcquire("invoices", null)).isFalse();
-            assertThat(first.getBean(RateLimits.class).tryAcquire("own", null)).isTrue();
+            assertThat(TestLimits.of(first).tryAcquire("own", null)).isTrue();
             assertThat(limits.tryAcquire("own", null)).isTrue();
-            assertThat(limits.get("invoices").properties().backend()).isEqualTo("shared-memory");
+            assertThat(limits.limit("invoices").properties().backend()).isEqualTo("shared-memory");
         }));
     }
 
@@ -116,8 +111,8 @@ class OwnBackendTest {
                                         + " shared-memory, whose limiters block no keys: 1m"));
         RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
-                        .isThrownBy(() -> context.getBean(RateLimits.class)
-                                .update("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
+                        .isThrownBy(() -> TestLimits.of(context)
+                                .change("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
                         .withMessageContaining("block has no meaning for backend shared-memory"));
     }
 }

@@ -7,7 +7,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
@@ -23,20 +23,20 @@ class OwnBudgetsTest {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=5/h")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     for (int i = 1; i <= 10_000; i++) {
-                        limits.assign("search", "user " + i, rate(i + "/h"), null);
+                        limits.override("search", "user " + i, rate(i + "/h"), null);
                     }
                     assertThat(limits.tryAcquire("search", "user 10000", 10_000))
                             .isTrue();
                     assertThat(limits.tryAcquire("search", "user 4711", 4_711)).isTrue();
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() -> limits.assign("search", "one more", rate("3/h"), null))
+                            .isThrownBy(() -> limits.override("search", "one more", rate("3/h"), null))
                             .withMessageContaining("10000 callers have a budget of their own")
                             .satisfies(ex -> assertThat(ex.remedy()).contains("end one of them"));
 
-                    limits.revoke("search", "user 1");
-                    limits.assign("search", "one more", rate("77777/h"), null);
+                    limits.removeOverride("search", "user 1");
+                    limits.override("search", "one more", rate("77777/h"), null);
 
                     assertThat(limits.tryAcquire("search", "one more", 77_777)).isTrue();
                     assertThat(limits.tryAcquire("search", "user 4711")).isFalse();

@@ -18,11 +18,12 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -85,22 +86,22 @@ class PrecedenceTest {
         ApplicationContextRunner beans = Contexts.with(runner, Said.class);
         String limit = "rate-limit.limits." + c.bean + "." + c.property + "=" + c.said;
         String defaults = "rate-limit.defaults." + c.property + "=" + c.said;
-        beans.run(context ->
-                assertThat(value(context.getBean(RateLimits.class), c, c.bean)).isEqualTo(c.annotation));
+        beans.run(
+                context -> assertThat(value(TestLimits.of(context), c, c.bean)).isEqualTo(c.annotation));
         beans.withPropertyValues(limit)
-                .run(context -> assertThat(value(context.getBean(RateLimits.class), c, c.bean))
-                        .isEqualTo(c.properties));
+                .run(context ->
+                        assertThat(value(TestLimits.of(context), c, c.bean)).isEqualTo(c.properties));
         beans.withPropertyValues(defaults).run(context -> {
-            assertThat(value(context.getBean(RateLimits.class), c, c.bean)).isEqualTo(c.annotation);
+            assertThat(value(TestLimits.of(context), c, c.bean)).isEqualTo(c.annotation);
         });
         runner.withPropertyValues(defaults)
                 .withPropertyValues(c.leastOf("unsaid"))
-                .run(context -> assertThat(value(context.getBean(RateLimits.class), c, "unsaid"))
-                        .isEqualTo(c.properties));
+                .run(context ->
+                        assertThat(value(TestLimits.of(context), c, "unsaid")).isEqualTo(c.properties));
     }
 
-    private static Object value(RateLimits limits, Case c, String name) {
-        NamedLimit limit = limits.get(name);
+    private static Object value(TestLimits limits, Case c, String name) {
+        NamedLimit limit = limits.limit(name);
         LimitProperties use = limit.properties();
         return switch (c.property) {
             case "algorithm" -> limit.limit().algorithm();
@@ -141,9 +142,9 @@ class PrecedenceTest {
                         "rate-limit.limits.slotted.rate=5/s",
                         "rate-limit.limits.slotted.slots=4")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(said.apply(limits.get("own"))).containsExactly("Asia/Tokyo", 10, 3, MissingKey.DENY);
-                    assertThat(said.apply(limits.get("slotted"))).containsExactly("Z", 4, 7, MissingKey.SKIP);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(said.apply(limits.limit("own"))).containsExactly("Asia/Tokyo", 10, 3, MissingKey.DENY);
+                    assertThat(said.apply(limits.limit("slotted"))).containsExactly("Z", 4, 7, MissingKey.SKIP);
                 });
     }
 
@@ -154,10 +155,10 @@ class PrecedenceTest {
                         "rate-limit.limits.bucket.algorithm=fixed-window",
                         "rate-limit.limits.warm.algorithm=leaky-bucket")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("bucket").limit().algorithm()).isEqualTo(FIXED_WINDOW);
-                    assertThat(limits.get("bucket").policy()).isEqualTo(WAIT);
-                    assertThat(limits.get("warm").limit().burst()).isEqualTo(50);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("bucket").limit().algorithm()).isEqualTo(FIXED_WINDOW);
+                    assertThat(limits.limit("bucket").policy()).isEqualTo(WAIT);
+                    assertThat(limits.limit("warm").limit().burst()).isEqualTo(50);
                 });
     }
 
@@ -175,27 +176,24 @@ class PrecedenceTest {
                         "rate-limit.limits.other.algorithm=fixed-window",
                         "rate-limit.limits.other.rate=5/d")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("open").limit().startsOn()).isEqualTo("20");
-                    NamedLimit quota = limits.get("quota");
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("open").limit().startsOn()).isEqualTo("20");
+                    NamedLimit quota = limits.limit("quota");
                     assertThat(quota.limit().startsOn()).isEqualTo("15");
-                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
-                    assertThat(quota.tiers().get("yearly").limit().startsOn()).isEqualTo("01-01");
-                    assertThat(quota.tiers().get("daily").limit().startsOn()).isNull();
-                    assertThat(quota.tiers().get("internal").limit().isUnlimited())
-                            .isTrue();
-                    assertThat(limits.get("other").limit().startsOn()).isNull();
-                    limits.update("quota", limit -> limit.rate("7/d").startsOn(null));
+                    assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
+                    assertThat(quota.tiers().get("yearly").startsOn()).isEqualTo("01-01");
+                    assertThat(quota.tiers().get("daily").startsOn()).isNull();
+                    assertThat(quota.tiers().get("internal").isUnlimited()).isTrue();
+                    assertThat(limits.limit("other").limit().startsOn()).isNull();
+                    limits.change("quota", LimitChange.rate("7/d"));
                     assertThat(quota.limit().rate()).hasToString("7/d");
-                    limits.update("quota", limit -> limit.rate("7/month").startsOn("3"));
+                    limits.change("quota", LimitChange.rate("7/month").with("starts-on", "3"));
                     assertThat(quota.limit().startsOn()).isEqualTo("3");
                 });
         Contexts.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.quota.rate=7/week")
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("quota")
-                                .limit()
-                                .startsOn())
+                .run(context -> assertThat(
+                                TestLimits.of(context).limit("quota").limit().startsOn())
                         .isEqualTo("MONDAY"));
     }
 
@@ -207,25 +205,25 @@ class PrecedenceTest {
                         "rate-limit.limits.quota.tiers.more.rate=70/month",
                         "rate-limit.limits.quota.tiers.same.max-waiting=5")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    NamedLimit quota = limits.get("quota");
-                    limits.assign("quota", "own", LimitProperties.of(Map.of("rate", "9/month")), null);
-                    limits.update("quota", LimitProperties.of(Map.of("rate", "7/week")));
+                    TestLimits limits = TestLimits.of(context);
+                    NamedLimit quota = limits.limit("quota");
+                    limits.override("quota", "own", LimitProperties.of(Map.of("rate", "9/month")), null);
+                    limits.change("quota", LimitProperties.of(Map.of("rate", "7/week")));
                     assertThat(quota.limit().startsOn()).isEqualTo("MONDAY");
-                    assertThat(quota.tiers().get("same").limit().startsOn()).isEqualTo("MONDAY");
-                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
-                    assertThat(((ConfiguredLimit) quota)
-                                    .limiterOf("own", quota.limiter())
+                    assertThat(quota.tiers().get("same").startsOn()).isEqualTo("MONDAY");
+                    assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
+                    assertThat(limits.configured("quota")
+                                    .limiterOf("own", limits.configured("quota").limiter())
                                     .limit()
                                     .startsOn())
                             .isEqualTo("15");
-                    limits.update("quota", limit -> limit.rate("7/year"));
+                    limits.change("quota", LimitChange.rate("7/year"));
                     assertThat(quota.limit().startsOn()).isEqualTo("01-01");
-                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
-                    limits.update("quota", LimitProperties.of(Map.of("rate", "8/month", "startsOn", "20")));
-                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("20");
+                    assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
+                    limits.change("quota", LimitProperties.of(Map.of("rate", "8/month", "startsOn", "20")));
+                    assertThat(quota.tiers().get("more").startsOn()).isEqualTo("20");
                     limits.revert("quota");
-                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
+                    assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
                 });
     }
 
@@ -243,8 +241,8 @@ class PrecedenceTest {
     void aDefaultAlgorithmReachesAnnotationsThatSayNone() {
         runner.withBean(Bursty.class)
                 .withPropertyValues("rate-limit.defaults.algorithm=sliding-window")
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("Bursty.call")
+                .run(context -> assertThat(TestLimits.of(context)
+                                .limit("Bursty.call")
                                 .limit()
                                 .algorithm())
                         .isEqualTo(SLIDING_WINDOW));
@@ -255,14 +253,14 @@ class PrecedenceTest {
         Contexts.with(runner, Usual.class)
                 .withPropertyValues("rate-limit.defaults.algorithm=gcra", "rate-limit.defaults.policy=shadow")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("stated").limit().algorithm()).isEqualTo(TOKEN_BUCKET);
-                    assertThat(limits.get("stated").policy()).isEqualTo(REJECT);
-                    assertThat(limits.get("open").limit().algorithm()).isEqualTo(GCRA);
-                    assertThat(limits.get("open").policy()).isEqualTo(SHADOW);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("stated").limit().algorithm()).isEqualTo(TOKEN_BUCKET);
+                    assertThat(limits.limit("stated").policy()).isEqualTo(REJECT);
+                    assertThat(limits.limit("open").limit().algorithm()).isEqualTo(GCRA);
+                    assertThat(limits.limit("open").policy()).isEqualTo(SHADOW);
                 });
         Contexts.with(runner, Usual.class).run(context -> {
-            NamedLimit open = context.getBean(RateLimits.class).get("open");
+            NamedLimit open = TestLimits.of(context).limit("open");
             assertThat(open.limit().algorithm()).isEqualTo(TOKEN_BUCKET);
             assertThat(open.policy()).isEqualTo(REJECT);
         });
@@ -278,10 +276,10 @@ class PrecedenceTest {
                         "rate-limit.limits.meter.rate=5/s",
                         "rate-limit.limits.meter.policy=reject")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("queue").limit().algorithm()).isEqualTo(LEAKY_BUCKET);
-                    assertThat(limits.get("queue").policy()).isEqualTo(WAIT);
-                    assertThat(limits.get("meter").policy()).isEqualTo(REJECT);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("queue").limit().algorithm()).isEqualTo(LEAKY_BUCKET);
+                    assertThat(limits.limit("queue").policy()).isEqualTo(WAIT);
+                    assertThat(limits.limit("meter").policy()).isEqualTo(REJECT);
                 });
     }
 
@@ -290,7 +288,7 @@ class PrecedenceTest {
         Contexts.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.bucket.policy=reject")
                 .run(context -> assertThat(
-                                context.getBean(RateLimits.class).get("bucket").policy())
+                                TestLimits.of(context).limit("bucket").policy())
                         .isEqualTo(REJECT));
     }
 
@@ -313,7 +311,7 @@ class PrecedenceTest {
                     assertThat(bean.call("bob")).isEqualTo("called");
                     assertThat(bean.call("boss")).isEqualTo("called");
                     assertThat(bean.call("boss")).isEqualTo("called");
-                    assertThat(context.getBean(RateLimits.class).get("dear").maxWaitNanos())
+                    assertThat(TestLimits.of(context).limit("dear").maxWaitNanos())
                             .isZero();
                 });
     }
@@ -339,10 +337,7 @@ class PrecedenceTest {
                     assertThat(admitted(bean, null)).isEqualTo(1);
                     assertThat(admitted(bean, " ")).isEqualTo(1);
                     assertThat(output).containsOnlyOnce("Rate limit 'tiered' has no tier 'bronze'");
-                    var gold = context.getBean(RateLimits.class)
-                            .get("tiered")
-                            .tiers()
-                            .get("gold");
+                    var gold = TestLimits.of(context).limit("tiered").tiers().get("gold");
                     assertThat(gold).isNotNull();
                 });
     }
@@ -377,7 +372,7 @@ class PrecedenceTest {
     @Test
     void aNameThatNothingHasIsRefusedWithAGuess() {
         Contexts.with(runner, Said.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             assertThatExceptionOfType(IllegalArgumentException.class)
                     .isThrownBy(() -> limits.tryAcquire("buckte", null))
                     .withMessageContaining("'buckte'")

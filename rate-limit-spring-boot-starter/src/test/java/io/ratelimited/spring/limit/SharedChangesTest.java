@@ -10,11 +10,12 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
@@ -70,7 +71,7 @@ class SharedChangesTest {
 
             assertThat(limit.ownBudget("bob")).containsEntry("changeNotApplied", "a limit has no property speed");
             assertThat(limits.tryAcquire("search", "bob")).isTrue();
-            limits.revoke("search", "bob");
+            limits.removeOverride("search", "bob");
             assertThat(limit.ownBudgets()).isZero();
         });
     }
@@ -110,22 +111,22 @@ class SharedChangesTest {
         configuration.put("rate-limit.limits.other.rate", "3/s");
         run((context, limits) -> {
             ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
-            limits.get("other");
+            limits.limit("other");
             others.change(null, "burst=77&tiers/gold/rate=77%2Fs");
-            assertThat(limit.tiers().get("gold").limit().rate()).hasToString("77/s");
+            assertThat(limit.tiers().get("gold").rate()).hasToString("77/s");
 
             configuration.remove("rate-limit.limits.search.tiers.gold.rate");
             configuration.put("rate-limit.limits.search.rate", "11/s");
             configuration.put("rate-limit.limits.other.rate", "4/s");
             context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
 
-            assertThat(limits.get("other").limit().rate()).hasToString("4/s");
+            assertThat(limits.limit("other").limit().rate()).hasToString("4/s");
             assertThat(limit.limit().rate()).hasToString("11/s");
             assertThat(limit.limit().burst()).isEqualTo(11);
             assertThat(limit.notApplied()).contains("there is no tier 'gold'");
             assertThat(output)
                     .containsOnlyOnce("'search' stays as it is on this instance, which cannot apply the change");
-            assertThatThrownBy(() -> limits.update("search", builder -> builder.rate("12/s")))
+            assertThatThrownBy(() -> limits.change("search", LimitChange.rate("12/s")))
                     .isInstanceOf(InvalidRateLimitException.class);
 
             configuration.put("rate-limit.limits.search.tiers.gold.rate", "50/s");
@@ -133,14 +134,14 @@ class SharedChangesTest {
 
             assertThat(limit.notApplied()).isNull();
             assertThat(limit.limit().burst()).isEqualTo(77);
-            assertThat(limit.tiers().get("gold").limit().rate()).hasToString("77/s");
+            assertThat(limit.tiers().get("gold").rate()).hasToString("77/s");
         });
     }
 
     @Test
     void aChangeOfAnotherInstanceIsNotReportedInTheNameOfWhoChangesTheLimitNext() {
         run((context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
             others.changeUnheard("burst=77");
             updateAs("ann", limits);
 
@@ -153,7 +154,7 @@ class SharedChangesTest {
     @Test
     void whoHasChangedALimitIsReportedWhicheverThreadLearnsOfItFirst() {
         run((context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
             others.toldBeforeTheWriter = true;
             updateAs("ann", limits);
 
@@ -182,7 +183,7 @@ class SharedChangesTest {
                     throw new IllegalStateException("listener", new IllegalArgumentException("told\nFORGED 6"));
                 }
             });
-            as("eve\nFORGED 7", () -> limits.assign("search", "c", LimitProperties.of(Map.of("rate", "3/s")), null));
+            as("eve\nFORGED 7", () -> limits.override("search", "c", LimitProperties.of(Map.of("rate", "3/s")), null));
 
             assertThat(output.toString().lines()).noneMatch(line -> line.startsWith("FORGED"));
             assertThat(output)
@@ -194,7 +195,7 @@ class SharedChangesTest {
     @Test
     void aRefreshOfTheConfigurationIsReportedAsAChangeOfThisInstance() {
         run((context, limits) -> {
-            limits.get("search");
+            limits.limit("search");
             configuration.put("rate-limit.limits.search.rate", "11/s");
             context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
 
@@ -204,8 +205,8 @@ class SharedChangesTest {
         });
     }
 
-    private static void updateAs(String name, RateLimits limits) {
-        as(name, () -> limits.update("search", LimitProperties.of(Map.of("rate", "12/s"))));
+    private static void updateAs(String name, TestLimits limits) {
+        as(name, () -> limits.change("search", LimitProperties.of(Map.of("rate", "12/s"))));
     }
 
     private static void as(String name, Runnable change) {
@@ -217,7 +218,7 @@ class SharedChangesTest {
         }
     }
 
-    private void run(BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+    private void run(BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
         Contexts.runner(new ManualTicker())
                 .withInitializer(context -> context.getEnvironment()
                         .getPropertySources()
@@ -229,7 +230,7 @@ class SharedChangesTest {
                         reported.add(change);
                     }
                 }))
-                .run(context -> test.accept(context, context.getBean(RateLimits.class)));
+                .run(context -> test.accept(context, TestLimits.of(context)));
     }
 
     /** The changes that other instances make. */

@@ -13,8 +13,8 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
@@ -115,7 +115,7 @@ class ViolationsTest {
         public void login(String who, String device, boolean right) {}
     }
 
-    private static boolean isBlocked(RateLimits limits, String limit) {
+    private static boolean isBlocked(TestLimits limits, String limit) {
         return limits.peek(limit, "ann").blocked();
     }
 
@@ -130,7 +130,7 @@ class ViolationsTest {
     @Test
     void aCallThatMustNotSleepOnAnEventLoopIsNone() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             Service service = context.getBean(Service.class);
             service.waits("ann");
             onEventLoop(() -> service.waits("ann"));
@@ -143,7 +143,7 @@ class ViolationsTest {
         runner.withBean(RequestThreads.class, () -> new RequestThreads(2))
                 .withBean(Serving.class, Serving::new)
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     Service service = context.getBean(Service.class);
                     service.waits("ann");
                     RequestThreads threads = context.getBean(RequestThreads.class);
@@ -171,7 +171,7 @@ class ViolationsTest {
                         "rate-limit.clients.partner.policy=wait",
                         "rate-limit.clients.partner.max-wait=1s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     RestClient client = context.getBean(RestClient.Builder.class)
                             .baseUrl("http://127.0.0.1:1")
                             .build();
@@ -186,7 +186,7 @@ class ViolationsTest {
     @Test
     void aChargeAfterWhichTheNextCallCouldWaitIsNone() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             Service service = context.getBean(Service.class);
             service.patient("ann", 1);
             assertThat(isBlocked(limits, "patient")).isFalse();
@@ -202,16 +202,15 @@ class ViolationsTest {
             Service service = context.getBean(Service.class);
             service.broken("ann");
             service.broken("ann");
-            assertThat(context.getBean(RateLimits.class).peek("broken", "ann").remaining())
-                    .isZero();
-            assertThat(isBlocked(context.getBean(RateLimits.class), "broken")).isFalse();
+            assertThat(TestLimits.of(context).peek("broken", "ann").remaining()).isZero();
+            assertThat(isBlocked(TestLimits.of(context), "broken")).isFalse();
         });
     }
 
     @Test
     void aCallThatIsCancelledBeforeItsEndIsChargedAndNone() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             Service service = context.getBean(Service.class);
             for (int i = 0; i < 2; i++) {
                 service.later("ann").cancel(false);
@@ -232,7 +231,7 @@ class ViolationsTest {
     @Test
     void aCallOfNothingIsRejectedWhileItsKeyOwes() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             Service service = context.getBean(Service.class);
             service.tokens("ann", 0, 30);
             for (int i = 0; i < 3; i++) {
@@ -258,7 +257,7 @@ class ViolationsTest {
     @Test
     void permitsThatCallsInFlightHoldAreNone() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             try (ReservedPermits right = limits.reserve("paid", "ann", 1)) {
                 context.getBean(Service.class).paid("ann", 1);
                 assertThat(isBlocked(limits, "paid")).isFalse();
@@ -272,7 +271,7 @@ class ViolationsTest {
     @Test
     void aCallForWhichBlockUnlessIsTrueIsNotRejectedByABlockAndBeginsNone() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             Service service = context.getBean(Service.class);
             service.login("ann", "known", false);
             service.login("ann", "known", false);
@@ -305,8 +304,8 @@ class ViolationsTest {
                 .withBean("devices", Devices.class)
                 .withPropertyValues("rate-limit.limits.login.block=0s")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    limits.update("login", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
+                    TestLimits limits = TestLimits.of(context);
+                    limits.change("login", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
                     Service service = context.getBean(Service.class);
                     service.login("ann", "known", false);
                     service.login("ann", "known", false);
@@ -364,19 +363,19 @@ class ViolationsTest {
                 .withBean(Paced.class)
                 .withPropertyValues(properties)
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
-                        .isThrownBy(() -> context.getBean(RateLimits.class)
-                                .update("paced", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
+                        .isThrownBy(() -> TestLimits.of(context)
+                                .change("paced", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
                         .withMessageContaining("with a charge"));
         Contexts.runner()
                 .withBean(Paced.class)
                 .withPropertyValues("rate-limit.limits.paced.block=1m")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("paced").limit().blockMax())
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("paced").limit().blockMax())
                             .as("a few wrong passwords a day keep nobody out for good")
                             .isEqualTo(Duration.ofMinutes(15));
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() -> limits.update(
+                            .isThrownBy(() -> limits.change(
                                     "paced", LimitProperties.of(Map.of("algorithm", Algorithm.LEAKY_BUCKET))))
                             .withMessageContaining("with a charge");
                 });

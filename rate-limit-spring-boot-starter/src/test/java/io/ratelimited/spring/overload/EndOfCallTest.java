@@ -7,8 +7,8 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
@@ -57,8 +57,8 @@ class EndOfCallTest {
         }
     }
 
-    private void run(BiConsumer<Calls, RateLimits> test) {
-        runner.run(context -> test.accept(context.getBean(Calls.class), context.getBean(RateLimits.class)));
+    private void run(BiConsumer<Calls, TestLimits> test) {
+        runner.run(context -> test.accept(context.getBean(Calls.class), TestLimits.of(context)));
     }
 
     private static String throwing(Exception error) throws Exception {
@@ -162,7 +162,7 @@ class EndOfCallTest {
     @Test
     void aCallOverItIsRefusedWithoutATimeToRetry() {
         runner.withPropertyValues("rate-limit.limits.calls.max-concurrent=1").run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             limits.execute("calls", null, () -> {
                 assertThatThrownBy(() -> limits.execute("calls", null, () -> "done"))
                         .isInstanceOfSatisfying(
@@ -171,7 +171,7 @@ class EndOfCallTest {
                                         .isNull());
                 return "done";
             });
-            assertThat(limits.get("calls").limit().algorithm()).isEqualTo(Algorithm.ADAPTIVE);
+            assertThat(limits.limit("calls").limit().algorithm()).isEqualTo(Algorithm.ADAPTIVE);
         });
     }
 }

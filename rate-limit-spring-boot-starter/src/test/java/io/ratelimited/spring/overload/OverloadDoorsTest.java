@@ -9,14 +9,14 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -129,8 +129,8 @@ class OverloadDoorsTest {
         abstract CompletableFuture<String> call(
                 ApplicationContext context, String kind, CompletableFuture<String> body);
 
-        private static RateLimits limits(ApplicationContext context, String kind) {
-            return context.getBean(RateLimits.class).withPriority(kind);
+        private static TestLimits limits(ApplicationContext context, String kind) {
+            return TestLimits.of(context).withPriority(kind);
         }
 
         private static CompletableFuture<String> onThread(Supplier<String> call) {
@@ -216,7 +216,7 @@ class OverloadDoorsTest {
 
     private final ManualTicker ticker = new ManualTicker();
     private ApplicationContext context;
-    private RateLimits limits;
+    private TestLimits limits;
 
     private void run(Consumer<CompletableFuture<String>> test, String... properties) {
         Contexts.runner(ticker)
@@ -233,7 +233,7 @@ class OverloadDoorsTest {
                 .withPropertyValues(properties)
                 .run(started -> {
                     context = started;
-                    limits = started.getBean(RateLimits.class);
+                    limits = TestLimits.of(started);
                     CompletableFuture<String> body = new CompletableFuture<>();
                     try {
                         test.accept(body);
@@ -248,7 +248,7 @@ class OverloadDoorsTest {
     }
 
     private FoundLimit found() {
-        return Objects.requireNonNull(limits.get("calls").limiter().foundLimit());
+        return Objects.requireNonNull(limits.configured("calls").limiter().foundLimit());
     }
 
     private void awaitInFlight(long number) {
@@ -342,20 +342,19 @@ class OverloadDoorsTest {
             CompletableFuture<String> first = call("batch", body);
             awaitInFlight(1);
             assertRefused(call("batch", DONE));
-            limits.update("calls", limit -> limit.priorities(List.of("batch", "critical")));
+            limits.change("calls", LimitChange.of("priorities", "batch, critical"));
             assertRefused(call("critical", DONE));
             assertRefused(call("critical", DONE));
             CompletableFuture<String> second = call("batch", body);
             awaitInFlight(2);
             assertThat(found().refused()).containsExactly(1L, 2L);
-            limits.update("calls", LimitProperties.of(Map.of("maxConcurrent", 1, "minConcurrent", 1)));
+            limits.change("calls", LimitProperties.of(Map.of("maxConcurrent", 1, "minConcurrent", 1)));
             assertRefused(call("batch", DONE));
-            limits.update("calls", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
+            limits.change("calls", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
             assertThat(result(call("batch", DONE))).isEqualTo("done");
-            limits.update(
+            limits.change(
                     "calls",
-                    limit -> limit.priorities(List.of("critical", "bulk", "batch"))
-                            .shares(Map.of("batch", 0.5)));
+                    LimitChange.of("priorities", "critical, bulk, batch").with("shares", "batch=50%"));
             limits.revert("calls");
             body.complete("done");
             assertThat(result(first) + result(second)).isEqualTo("donedone");

@@ -10,11 +10,11 @@ import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.actuate.RateLimitMetricsAutoConfiguration;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
 import io.ratelimited.spring.actuate.RateLimitsEndpointAutoConfiguration;
@@ -112,9 +112,9 @@ class OverloadOperationsTest {
     void refusalsAreThoseOfTheirClassAlsoAfterAChange() {
         runner.run(context -> {
             Calls calls = context.getBean(Calls.class);
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             calls.call("batch", refused(calls, "batch"));
-            limits.update("busy", limit -> limit.priorities(List.of("batch", "late", "critical")));
+            limits.change("busy", LimitChange.of("priorities", "batch, late, critical"));
             calls.call(
                     "batch",
                     () -> refused(calls, "late").call()
@@ -178,7 +178,7 @@ class OverloadOperationsTest {
                     .hasMessageContaining("must be of classes in priorities");
             assertThatThrownBy(() -> endpoint.update("busy", "shares=5%"))
                     .hasMessageContaining("use a text such as \"batch=5%, normal=20%\"");
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             assertThat(limits.revert("busy").maxConcurrent()).isEqualTo(2);
         });
     }
@@ -186,13 +186,13 @@ class OverloadOperationsTest {
     @Test
     void prioritiesChangeWhileCallsGo() {
         runner.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            limits.update("busy", LimitProperties.of(Map.of("priorities", List.of("batch", "critical"))));
-            assertThat(limits.get("busy").limit().priorities()).containsExactly("batch", "critical");
+            TestLimits limits = TestLimits.of(context);
+            limits.change("busy", LimitProperties.of(Map.of("priorities", List.of("batch", "critical"))));
+            assertThat(limits.limit("busy").limit().priorities()).containsExactly("batch", "critical");
             Calls calls = context.getBean(Calls.class);
             assertThat(calls.call("critical", () -> calls.call("batch", () -> "went")))
                     .isEqualTo("went");
-            assertThatThrownBy(() -> limits.update("busy", limit -> limit.priorities(List.of())))
+            assertThatThrownBy(() -> limits.change("busy", LimitChange.of("priorities", "")))
                     .hasMessageContaining("priority has no classes to choose from");
         });
     }
@@ -202,8 +202,8 @@ class OverloadOperationsTest {
         try (Recording recording = new Recording()) {
             recording.enable("io.ratelimited.FoundLimit");
             recording.start();
-            runner.run(context -> context.getBean(RateLimits.class)
-                    .update("busy", limit -> limit.maxConcurrent(50).minConcurrent(10)));
+            runner.run(context -> TestLimits.of(context)
+                    .change("busy", LimitChange.of("max-concurrent", "50").with("min-concurrent", "10")));
             recording.stop();
             Path file = directory.resolve("found.jfr");
             recording.dump(file);
@@ -222,7 +222,8 @@ class OverloadOperationsTest {
         FoundLimitHistory history = new FoundLimitHistory("busy", ticker);
         for (int i = 1; i <= 30; i++) {
             ticker.advance(Duration.ofSeconds(1));
-            history.add(new LimitChange(ticker.nanos(), i, i + 1, LimitChange.Reason.ROOM));
+            history.add(new io.ratelimited.core.overload.LimitChange(
+                    ticker.nanos(), i, i + 1, io.ratelimited.core.overload.LimitChange.Reason.ROOM));
         }
         assertThat(history.last()).hasSize(20);
         assertThat(history.last().get(0).change().to()).isEqualTo(31);

@@ -9,7 +9,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
 import java.time.Duration;
@@ -88,8 +88,7 @@ class OverloadStartTest {
                         "rate-limit.limits.reports.shares.batch=5%")
                 .run(context -> {
                     assertThat(context).hasNotFailed();
-                    Limit limit =
-                            context.getBean(RateLimits.class).get("reports").limit();
+                    Limit limit = TestLimits.of(context).limit("reports").limit();
                     assertThat(limit.algorithm()).isEqualTo(Algorithm.ADAPTIVE);
                     assertThat(limit.maxConcurrent()).isEqualTo(200);
                     assertThat(limit.minConcurrent()).isEqualTo(2);
@@ -104,11 +103,11 @@ class OverloadStartTest {
     void itNeedsNoNumber(CapturedOutput output) {
         runner(Plain.class, "rate-limit.limits.named.algorithm=adaptive").run(context -> {
             assertThat(context).hasNotFailed();
-            RateLimits limits = context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(context);
             for (String name : List.of("plain", "named")) {
-                assertThat(limits.get(name).limit().maxConcurrent()).isEqualTo(1000);
-                assertThat(limits.get(name).limit().minConcurrent()).isEqualTo(4);
-                assertThat(limits.get(name).policy()).isEqualTo(Policy.REJECT);
+                assertThat(limits.limit(name).limit().maxConcurrent()).isEqualTo(1000);
+                assertThat(limits.limit(name).limit().minConcurrent()).isEqualTo(4);
+                assertThat(limits.limit(name).policy()).isEqualTo(Policy.REJECT);
             }
         });
         assertThat(output).doesNotContain("WARN");
@@ -285,18 +284,18 @@ class OverloadStartTest {
                 .withBean("classes", String.class, () -> "a")
                 .run(context -> {
                     assertThat(context).hasNotFailed();
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("plain").limit().priorities()).containsExactly("a", "b");
-                    assertThat(limits.get("plain").properties().key()).isNull();
-                    assertThat(limits.get("bucket").limit().priorities()).isEmpty();
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("plain").limit().priorities()).containsExactly("a", "b");
+                    assertThat(limits.limit("plain").properties().key()).isNull();
+                    assertThat(limits.limit("bucket").limit().priorities()).isEmpty();
                 });
     }
 
     @Test
     void itNeverBecomesAnotherAlgorithmAtRunTime() {
         runner(Plain.class).run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            assertThat(catchThrowable(() -> limits.update(
+            TestLimits limits = TestLimits.of(context);
+            assertThat(catchThrowable(() -> limits.change(
                             "plain",
                             LimitProperties.of(Map.of("algorithm", Algorithm.CONCURRENCY, "maxConcurrent", 5)))))
                     .hasMessageContaining("cannot change from ADAPTIVE to CONCURRENCY")

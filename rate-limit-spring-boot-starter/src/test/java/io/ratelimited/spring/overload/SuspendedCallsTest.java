@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -20,7 +20,7 @@ class SuspendedCallsTest {
 
     private final RecordingBackend backend = new RecordingBackend();
     private SuspendedCalls calls;
-    private RateLimits limits;
+    private TestLimits limits;
 
     private void run(Consumer<CompletableFuture<String>> test, String... properties) {
         Contexts.runner()
@@ -34,7 +34,7 @@ class SuspendedCallsTest {
                 .withPropertyValues(properties)
                 .run(context -> {
                     calls = context.getBean(SuspendedCalls.class);
-                    limits = context.getBean(RateLimits.class);
+                    limits = TestLimits.of(context);
                     test.accept(new CompletableFuture<>());
                 });
     }
@@ -157,9 +157,9 @@ class SuspendedCallsTest {
                     CompletableFuture<String> gone =
                             call(function, "critical", CompletableFuture.completedFuture("no"));
                     CompletableFuture<String> best = call(function, "critical", new CompletableFuture<>());
-                    assertThat(limits.get("calls").limiter().waiting()).isEqualTo(3);
+                    assertThat(limits.configured("calls").limiter().waiting()).isEqualTo(3);
                     gone.cancel(true);
-                    assertThat(limits.get("calls").limiter().waiting()).isEqualTo(2);
+                    assertThat(limits.configured("calls").limiter().waiting()).isEqualTo(2);
                     body.complete("1st");
                     assertThat(result(held)).isEqualTo("1st");
                     assertThat(batch).isNotDone();

@@ -11,9 +11,10 @@ import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
 import java.math.BigDecimal;
 import java.time.Duration;
@@ -104,16 +105,16 @@ class FleetChangesTest {
         return instance;
     }
 
-    private static RateLimits limits(ConfigurableApplicationContext instance) {
-        return instance.getBean(RateLimits.class);
+    private static TestLimits limits(ConfigurableApplicationContext instance) {
+        return TestLimits.of(instance);
     }
 
     private static String rate(ConfigurableApplicationContext instance) {
-        return limits(instance).get("search").limit().rate().toString();
+        return limits(instance).limit("search").limit().rate().toString();
     }
 
     private static String tier(ConfigurableApplicationContext instance, String tier) {
-        return limits(instance).get("search").tiers().get(tier).limit().rate().toString();
+        return limits(instance).limit("search").tiers().get(tier).rate().toString();
     }
 
     private static LimitProperties rateOf(String rate) {
@@ -125,8 +126,8 @@ class FleetChangesTest {
         ConfigurableApplicationContext one = instance();
         ConfigurableApplicationContext two = instance();
 
-        limits(one).update("search", limit -> limit.rate("50/d"));
-        limits(one).update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf("200/d")))));
+        limits(one).change("search", LimitChange.rate("50/d"));
+        limits(one).change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf("200/d")))));
 
         assertThat(rate(one)).isEqualTo("50/d");
         await().atMost(PATIENCE)
@@ -168,8 +169,8 @@ class FleetChangesTest {
         assertThat(rate(one)).isEqualTo("10/d");
 
         ConfigurableApplicationContext alone = instance("rate-limit.redis.share-changes=false");
-        assertThat(limits(alone).get("search").scope()).isEqualTo(Scope.INSTANCE);
-        limits(alone).update("search", limit -> limit.rate("99/d"));
+        assertThat(limits(alone).limit("search").scope()).isEqualTo(Scope.INSTANCE);
+        limits(alone).change("search", LimitChange.rate("99/d"));
         assertThat(rate(alone)).isEqualTo("99/d");
         assertThat(rate(instance())).isEqualTo("10/d");
     }
@@ -181,7 +182,7 @@ class FleetChangesTest {
         assertThat(limits(one).tryAcquire("search", "ann", 10)).isTrue();
         assertThat(limits(two).tryAcquire("search", "ann")).isFalse();
 
-        limits(one).update("search", limit -> limit.rate("12/d"));
+        limits(one).change("search", LimitChange.rate("12/d"));
 
         assertThat(limits(one).tryAcquire("search", "ann")).isTrue();
         await().atMost(PATIENCE).until(() -> limits(two).tryAcquire("search", "ann"));
@@ -195,11 +196,11 @@ class FleetChangesTest {
 
         CompletableFuture<?> first = CompletableFuture.runAsync(() -> {
             for (int i = 1; i <= 20; i++) {
-                limits(one).update("search", rateOf(100 + i + "/d"));
+                limits(one).change("search", rateOf(100 + i + "/d"));
             }
         });
         for (int i = 1; i <= 20; i++) {
-            limits(two).update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf(200 + i + "/d")))));
+            limits(two).change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf(200 + i + "/d")))));
         }
         first.join();
 
@@ -214,7 +215,7 @@ class FleetChangesTest {
     @Test
     void anInstanceThatCannotApplyAChangeSaysSoAndGoesOn(CapturedOutput output) {
         ConfigurableApplicationContext one = instance();
-        limits(one).update("search", LimitProperties.of(Map.of("tiers", Map.of("silver", rateOf("17/d")))));
+        limits(one).change("search", LimitProperties.of(Map.of("tiers", Map.of("silver", rateOf("17/d")))));
         ConfigurableApplicationContext older = instance("without=silver");
         RateLimitsEndpoint endpoint = older.getBean(RateLimitsEndpoint.class);
         HealthIndicator health = older.getBean("rateLimitHealthIndicator", HealthIndicator.class);
@@ -225,7 +226,7 @@ class FleetChangesTest {
                 .containsEntry("changeNotApplied", "there is no tier 'silver'; there are [gold]");
         assertThat(health.health().getStatus().getCode()).isEqualTo("DEGRADED");
         assertThat(health.health().getDetails()).containsKey("changesNotApplied");
-        assertThatThrownBy(() -> limits(older).update("search", rateOf("30/d")))
+        assertThatThrownBy(() -> limits(older).change("search", rateOf("30/d")))
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining("does not apply what was changed for all");
 
@@ -233,15 +234,15 @@ class FleetChangesTest {
         await().atMost(PATIENCE)
                 .untilAsserted(() -> assertThat(endpoint.limit("search", null)).doesNotContainKey("changeNotApplied"));
         assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
-        limits(one).update("search", rateOf("30/d"));
+        limits(one).change("search", rateOf("30/d"));
         await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(older)).isEqualTo("30/d"));
     }
 
     @Test
     void aChangeThatCannotBeReadIsInTheHealthOfThoseThatStartLaterAndTheOtherChangesHold() {
         ConfigurableApplicationContext one = instance();
-        limits(one).update("search", rateOf("50/d"));
-        limits(one).assign("search", "ann", rateOf("3/d"), null);
+        limits(one).change("search", rateOf("50/d"));
+        limits(one).override("search", "ann", rateOf("3/d"), null);
         String changes = server.ask(redis -> redis.keys("*~changes")).get(0);
         server.ask(redis -> redis.hset(changes, "lsearch", "rubbish\nWARN forged"));
 
@@ -264,12 +265,12 @@ class FleetChangesTest {
     void withoutRedisAChangeFailsAndIsMadeNowhere() {
         try (RedisProcess own = RedisProcess.start()) {
             ConfigurableApplicationContext one = instance(own, "rate-limit.redis.timeout=500ms");
-            limits(one).update("search", limit -> limit.rate("50/d"));
+            limits(one).change("search", LimitChange.rate("50/d"));
             own.kill();
 
             assertThatThrownBy(() -> {
                         for (int i = 0; i < 3; i++) {
-                            limits(one).update("search", limit -> limit.rate("60/d"));
+                            limits(one).change("search", LimitChange.rate("60/d"));
                         }
                     })
                     .isInstanceOf(RedisUnavailableException.class)
@@ -294,8 +295,8 @@ class FleetChangesTest {
         ConfigurableApplicationContext two = instance();
         RateLimitsEndpoint endpoint = two.getBean(RateLimitsEndpoint.class);
 
-        limits(one).assign("search", "ann", rateOf("3/d"), Duration.ofHours(24));
-        limits(one).assign("search", 42L, LimitProperties.of(Map.of("tier", "gold")), null);
+        limits(one).override("search", "ann", rateOf("3/d"), Duration.ofHours(24));
+        limits(one).override("search", 42L, LimitProperties.of(Map.of("tier", "gold")), null);
 
         assertThat(limits(one).tryAcquire("search", "ann", 2)).isTrue();
         await().atMost(PATIENCE)
@@ -311,7 +312,7 @@ class FleetChangesTest {
         assertThat(limits(three).peek("search", "ann").remaining()).isZero();
 
         assertThat(endpoint.update("search", "key=ann, revert=true")).containsEntry("scope", "fleet");
-        limits(two).revoke("search", 42);
+        limits(two).removeOverride("search", 42);
 
         assertThat(limits(two).tryAcquire("search", "ann", 10)).isTrue();
         await().atMost(PATIENCE)
@@ -329,13 +330,13 @@ class FleetChangesTest {
         // Those that end soon come last.
         IntStream.range(100, 10_000)
                 .parallel()
-                .forEach(i -> limits(i % 2 == 0 ? one : two).assign("search", "user " + i, small, null));
+                .forEach(i -> limits(i % 2 == 0 ? one : two).override("search", "user " + i, small, null));
         for (int i = 0; i < 100; i++) {
-            limits(one).assign("search", "user " + i, small, Duration.ofSeconds(5));
+            limits(one).override("search", "user " + i, small, Duration.ofSeconds(5));
         }
 
         long begin = System.nanoTime();
-        limits(one).assign("search", "user 500", rateOf("50/d"), null);
+        limits(one).override("search", "user 500", rateOf("50/d"), null);
         await().pollInterval(Duration.ofMillis(20))
                 .atMost(PATIENCE)
                 .untilAsserted(
@@ -358,9 +359,9 @@ class FleetChangesTest {
                     .containsEntry("budgets", 9_900);
         });
         for (int i = 0; i < 100; i++) {
-            limits(i % 2 == 0 ? one : two).assign("search", "another " + i, small, null);
+            limits(i % 2 == 0 ? one : two).override("search", "another " + i, small, null);
         }
-        assertThatThrownBy(() -> limits(two).assign("search", "too many", small, null))
+        assertThatThrownBy(() -> limits(two).override("search", "too many", small, null))
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining("10000 callers have a budget of their own");
         ConfigurableApplicationContext three = instance();
@@ -395,7 +396,7 @@ class FleetChangesTest {
                 assertThat(endpoint.limit(limit, shown)).as(shown).containsEntry("remaining", 0L);
             }
             assertThat(endpoint.limit(limit, null)).containsEntry("budgets", keys.size());
-            limits(one).assign(limit, keys.get(0), rateOf("7/d"), null);
+            limits(one).override(limit, keys.get(0), rateOf("7/d"), null);
             assertThat(endpoint.limit(limit, null)).containsEntry("budgets", keys.size());
             for (Object key : keys) {
                 endpoint.update(limit, "key=" + CanonicalKey.text(key) + ", revert=true");
@@ -443,7 +444,7 @@ class FleetChangesTest {
         }
         assertThat(endpoint.limit("local", null)).containsEntry("budgets", 2);
 
-        limits(one).update("local", limit -> limit.maxWaiting(7));
+        limits(one).change("local", LimitChange.of("max-waiting", "7"));
         assertThat(limits(one).tryAcquire("local", "ann")).isFalse();
         endpoint.update("local", "key=ann, revert=true");
         assertThat(limits(one).tryAcquire("local", "ann", 10)).isTrue();

@@ -23,7 +23,7 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -124,13 +124,13 @@ class GuardedRedisTest {
         ConfigurableApplicationContext context = start(settings.toArray(String[]::new));
 
         assertDecidedByRedis(context, server);
-        RateLimits limits = context.getBean(RateLimits.class);
+        TestLimits limits = TestLimits.of(context);
         for (Algorithm algorithm : Algorithm.all()) {
             if (algorithm.findsItsLimit()) {
                 continue;
             }
             String limit = algorithm.name();
-            assertThat(limits.get(limit)
+            assertThat(limits.configured(limit)
                             .limiter()
                             .reserve("bob", 1, 0)
                             .decision()

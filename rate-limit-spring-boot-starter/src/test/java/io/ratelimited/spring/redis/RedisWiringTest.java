@@ -22,10 +22,11 @@ import io.ratelimited.redis.limiter.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -108,7 +109,7 @@ class RedisWiringTest {
                 .run(context -> assertThat(context)
                         .hasNotFailed()
                         .hasBean("rateLimitHealthIndicator")
-                        .getBean(RateLimits.class)
+                        .getBean(LimitRegistry.class)
                         .extracting(limits -> limits.get("search").limiter())
                         .isInstanceOf(RedisRateLimiter.class));
     }
@@ -135,7 +136,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.tiers.gold.rate=50/h",
                         "rate-limit.limits.search.tiers.gold.on-failure=allow")
                 .run(context -> assertThat(
-                                context.getBean(RateLimits.class).get("search").tiers())
+                                TestLimits.of(context).limit("search").tiers())
                         .hasEntrySatisfying(
                                 "gold", limiter -> assertThat(limiter).isInstanceOf(RedisRateLimiter.class)));
     }
@@ -266,8 +267,8 @@ class RedisWiringTest {
                         "rate-limit.limits.tiered.tier='gold'",
                         "rate-limit.limits.tiered.tiers.gold.rate=50/h")
                 .run(context -> {
-                    NamedLimit limit = context.getBean(RateLimits.class).get("tiered");
-                    RateLimiter gold = limit.tiers().get("gold");
+                    ConfiguredLimit limit = TestLimits.of(context).configured("tiered");
+                    RateLimiter gold = limit.limitersOfTiers().get("gold");
                     for (String key : new String[] {null, "cid"}) {
                         assertThat(limit.limiter().tryAcquire(key, 5)).isTrue();
                         assertThat(gold.peek(key, 1, 0).remaining()).isEqualTo(50);
@@ -487,9 +488,11 @@ class RedisWiringTest {
                         "rate-limit.limits.login.rate=5/h",
                         "rate-limit.limits.login.algorithm=sliding-log")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("search").properties().maxOvershoot()).isEqualTo("5%");
-                    assertThat(limits.get("login").properties().maxOvershoot()).isNull();
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("search").properties().maxOvershoot())
+                            .isEqualTo("5%");
+                    assertThat(limits.limit("login").properties().maxOvershoot())
+                            .isNull();
                 });
     }
 
@@ -508,11 +511,12 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.redis.url=redis://127.0.0.1:" + server.port())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
-                    RateLimits limits = context.getBean(RateLimits.class);
-                    assertThat(limits.get("login").limiter()).isInstanceOf(RedisRateLimiter.class);
-                    assertThat(limits.get("login").properties().onFailure()).isEqualTo(LimitProperties.OnFailure.DENY);
-                    assertThat(limits.get("prices").limiter()).isInstanceOf(RedisRateLimiter.class);
-                    assertThat(limits.get("recommendations").limiter()).isInstanceOf(InMemoryRateLimiter.class);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.configured("login").limiter()).isInstanceOf(RedisRateLimiter.class);
+                    assertThat(limits.limit("login").properties().onFailure())
+                            .isEqualTo(LimitProperties.OnFailure.DENY);
+                    assertThat(limits.configured("prices").limiter()).isInstanceOf(RedisRateLimiter.class);
+                    assertThat(limits.configured("recommendations").limiter()).isInstanceOf(InMemoryRateLimiter.class);
                     assertThat(context.getBean(RedisBackend.class).health().nodes())
                             .isEqualTo(3);
                 });
@@ -647,7 +651,7 @@ class RedisWiringTest {
     }
 
     private static RateLimiter limiter(AssertableApplicationContext context) {
-        return context.getBean(RateLimits.class).get("search").limiter();
+        return TestLimits.of(context).configured("search").limiter();
     }
 
     /** What limits would connect with. */

@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.redis.RedisProcess;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -59,8 +60,8 @@ class SeveralApplicationsTest {
 
     @Test
     void eachApplicationHasItsOwnBudgets(CapturedOutput output) {
-        RateLimits orders = limits("spring.application.name=orders");
-        RateLimits billing = limits("spring.application.name=billing");
+        TestLimits orders = limits("spring.application.name=orders");
+        TestLimits billing = limits("spring.application.name=billing");
 
         assertThat(orders.tryAcquire("login", "ann", 5)).isTrue();
         assertThat(orders.tryAcquire("login", "ann")).isFalse();
@@ -73,8 +74,8 @@ class SeveralApplicationsTest {
 
     @Test
     void aChangeForTheFleetIsThatOfOneApplication() {
-        RateLimits billing = limits("spring.application.name=billing");
-        billing.update("login", limit -> limit.rate("0/s"));
+        TestLimits billing = limits("spring.application.name=billing");
+        billing.change("login", LimitChange.rate("0/s"));
 
         // Both have read what is changed for their fleets when they have started.
         assertThat(limits("spring.application.name=orders").tryAcquire("login", "ann"))
@@ -87,13 +88,13 @@ class SeveralApplicationsTest {
     @ParameterizedTest
     @CsvSource({"rl", "edge", "rl:orders"})
     void applicationsThatStateOnePrefixShare(String prefix, CapturedOutput output) {
-        RateLimits gateway = limits("spring.application.name=gateway", "rate-limit.redis.key-prefix=" + prefix);
-        RateLimits service = limits("spring.application.name=service", "rate-limit.redis.key-prefix=" + prefix);
+        TestLimits gateway = limits("spring.application.name=gateway", "rate-limit.redis.key-prefix=" + prefix);
+        TestLimits service = limits("spring.application.name=service", "rate-limit.redis.key-prefix=" + prefix);
 
         assertThat(gateway.tryAcquire("login", "ann", 4)).isTrue();
         assertThat(service.tryAcquire("login", "ann", 2)).isFalse();
 
-        gateway.update("login", limit -> limit.rate("0/s"));
+        gateway.change("login", LimitChange.rate("0/s"));
         await().atMost(PATIENCE).until(() -> !service.tryAcquire("login", "bob"));
         assertThat(output).doesNotContain(NAMELESS);
     }
@@ -110,9 +111,9 @@ class SeveralApplicationsTest {
 
     @Test
     void applicationsWithoutANameShareAndTheLogSaysSo(CapturedOutput output) {
-        RateLimits one = limits();
+        TestLimits one = limits();
         assertThat(output).containsOnlyOnce("WARN").contains(NAMELESS, "the prefix rl", "rate-limit.redis.key-prefix");
-        RateLimits other = limits("spring.application.name=");
+        TestLimits other = limits("spring.application.name=");
 
         assertThat(one.tryAcquire("login", "ann", 5)).isTrue();
         assertThat(other.tryAcquire("login", "ann")).isFalse();
@@ -127,7 +128,7 @@ class SeveralApplicationsTest {
                         assertThat(application.tryAcquire("login", "ann", 5)).isTrue());
     }
 
-    private RateLimits limits(String... properties) {
+    private TestLimits limits(String... properties) {
         ConfigurableApplicationContext context = new SpringApplicationBuilder(App.class)
                 .web(WebApplicationType.NONE)
                 .properties(Stream.concat(
@@ -141,7 +142,7 @@ class SeveralApplicationsTest {
                         .toArray(String[]::new))
                 .run();
         started.add(context);
-        return context.getBean(RateLimits.class);
+        return TestLimits.of(context);
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -11,9 +11,10 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -154,7 +155,7 @@ class SharedLimitTest {
         assertThat(limits(both.get(0)).tryAcquire("search", "ann", 2)).isTrue();
         assertThat(limits(both.get(1)).tryAcquire("search", "ann", 1)).isTrue();
 
-        both.forEach(context -> limits(context).update("search", limit -> limit.burst(50)));
+        both.forEach(context -> limits(context).change("search", LimitChange.of("burst", "50")));
 
         both.forEach(context ->
                 assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2));
@@ -170,7 +171,7 @@ class SharedLimitTest {
                 .addFirst(new MapPropertySource("changed", Map.of("rate-limit.limits.search.burst", "50")));
         context.publishEvent(new EnvironmentChangeEvent(context, Set.of("rate-limit.limits.search.burst")));
 
-        assertThat(limits(context).get("search").limit().burst()).isEqualTo(50);
+        assertThat(limits(context).limit("search").limit().burst()).isEqualTo(50);
         assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2);
     }
 
@@ -200,7 +201,7 @@ class SharedLimitTest {
 
     @Test
     void redisSaysWhoDecides() {
-        RateLimiter limiter = limits(pair.get(0)).get("search").limiter();
+        RateLimiter limiter = limits(pair.get(0)).configured("search").limiter();
 
         assertThat(limiter.reserve("emil", 5, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
         assertThat(limiter.reserve("emil", 1, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
@@ -235,8 +236,11 @@ class SharedLimitTest {
     /** A budget of five is one for all of the applications, and Redis has it. */
     private static void assertDecidedByRedis(ConfigurableApplicationContext... all) {
         for (ConfigurableApplicationContext context : all) {
-            Decision decision =
-                    limits(context).get("search").limiter().reserve("ann", 1, 0).decision();
+            Decision decision = limits(context)
+                    .configured("search")
+                    .limiter()
+                    .reserve("ann", 1, 0)
+                    .decision();
             assertThat(decision.source()).isEqualTo(Decision.Source.REDIS);
             assertThat(decision.admitted()).isTrue();
         }
@@ -327,8 +331,8 @@ class SharedLimitTest {
         return process;
     }
 
-    private static RateLimits limits(ConfigurableApplicationContext context) {
-        return context.getBean(RateLimits.class);
+    private static TestLimits limits(ConfigurableApplicationContext context) {
+        return TestLimits.of(context);
     }
 
     private static Shop shop(ConfigurableApplicationContext context) {

@@ -9,7 +9,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -48,11 +48,11 @@ class ClosingContextTest {
                 "server.shutdown=graceful",
                 "spring.lifecycle.timeout-per-shutdown-phase=10m");
         Work work = server.context.getBean(Work.class);
-        RateLimits limits = server.context.getBean(RateLimits.class);
+        TestLimits limits = TestLimits.of(server.context);
         limits.tryAcquire("slow", null);
         limits.tryAcquire("routed", null);
         FutureTask<String> flying = start(work::flying);
-        RateLimiter flight = limits.get("flight").limiter();
+        RateLimiter flight = limits.configured("flight").limiter();
         await().until(() -> flight.peek(null, 1, 0).remaining() == 0);
 
         List<CompletableFuture<HttpResponse<String>>> responses = List.of(
@@ -65,8 +65,8 @@ class ClosingContextTest {
         calls.add(start(work::flying));
         calls.add(start(() -> work.mono().block()));
         calls.add(start(() -> work.future().get()));
-        RateLimiter slow = limits.get("slow").limiter();
-        RateLimiter routed = limits.get("routed").limiter();
+        RateLimiter slow = limits.configured("slow").limiter();
+        RateLimiter routed = limits.configured("routed").limiter();
         await().until(() -> slow.waiting() == 6 && routed.waiting() == 1 && flight.waiting() == 1);
 
         Thread closing = new Thread(server::close);

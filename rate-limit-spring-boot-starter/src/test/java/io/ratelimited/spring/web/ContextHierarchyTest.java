@@ -11,7 +11,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -90,7 +90,7 @@ class ContextHierarchyTest {
 
     @BeforeEach
     void everyBudgetIsFull() {
-        parent.getBean(RateLimits.class).revert("shared");
+        TestLimits.of(parent).revert("shared");
         parent.getBean(ManualTicker.class).advance(Duration.ofDays(1));
     }
 
@@ -128,7 +128,7 @@ class ContextHierarchyTest {
         assertThat(remaining(parent)).isEqualTo(1);
         assertThat(remaining(child)).isEqualTo(1);
 
-        parent.getBean(RateLimits.class).reset("shared", null);
+        TestLimits.of(parent).reset("shared", null);
         assertThat(remaining(child)).isEqualTo(3);
     }
 
@@ -174,7 +174,7 @@ class ContextHierarchyTest {
         double before = admitted(child);
         get(child, "/parent");
         get(child, "/child");
-        child.getBean(RateLimits.class).tryAcquire("shared", null);
+        TestLimits.of(child).tryAcquire("shared", null);
 
         assertThat(admitted(child) - before).isEqualTo(3);
     }
@@ -227,10 +227,9 @@ class ContextHierarchyTest {
     void anAnnotationOfTheChildDefinesWhatThePropertiesDoNot() {
         ConfigurableApplicationContext child = CHILDREN.get(WebApplicationType.SERVLET);
 
-        assertThat(child.getBean(RateLimits.class).get("refined").limit())
-                .hasToString("refined: sliding-log, rate 2/h");
-        assertThat(parent.getBean(RateLimits.class).get("refined"))
-                .isSameAs(child.getBean(RateLimits.class).get("refined"));
+        assertThat(TestLimits.of(child).limit("refined").limit()).hasToString("refined: sliding-log, rate 2/h");
+        assertThat(TestLimits.of(parent).limit("refined"))
+                .isSameAs(TestLimits.of(child).limit("refined"));
     }
 
     /** Routes, status and proxies are those of the context that serves the request. */
@@ -312,7 +311,7 @@ class ContextHierarchyTest {
         }
         parent.getBean(OfParent.class).call();
         assertThat(get(child, "/child").statusCode()).isEqualTo(429);
-        assertThat(child.getBean(RateLimits.class).tryAcquire("shared", null)).isFalse();
+        assertThat(TestLimits.of(child).tryAcquire("shared", null)).isFalse();
     }
 
     /** As in a WAR: the filters are those of the root context, the controllers those of a dispatcher servlet. */
@@ -376,7 +375,7 @@ class ContextHierarchyTest {
     }
 
     private static long remaining(ConfigurableApplicationContext context) {
-        return context.getBean(RateLimits.class).peek("shared", null).remaining();
+        return TestLimits.of(context).peek("shared", null).remaining();
     }
 
     private static HttpResponse<String> get(ConfigurableApplicationContext context, String path, String... headers)

@@ -8,7 +8,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
@@ -125,7 +125,7 @@ class HttpSettingsTest {
                         .isEqualTo(standard ? Optional.of("\"open\";q=9;w=60") : Optional.empty());
 
                 LimitProperties shown = LimitProperties.of(Map.of("httpHeaders", LimitProperties.HttpHeaders.SHOWN));
-                server.context.getBean(RateLimits.class).update("secret", shown);
+                TestLimits.of(server.context).change("secret", shown);
                 assertThat(server.get("/nothing").headers().map().toString())
                         .contains(standard ? "\"secret\";r=0;t=30" : "x-ratelimit-remaining=[0]");
             }
@@ -271,7 +271,7 @@ class HttpSettingsTest {
         runner().withClassLoader(new FilteredClassLoader(first, second))
                 .withPropertyValues("rate-limit.limits.x.rate=1/d")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     assertThat(limits.tryAcquire("x", null)).isTrue();
                     assertThat(limits.tryAcquire("x", null)).isFalse();
                 });

@@ -2,7 +2,7 @@ package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -58,7 +58,7 @@ class LockedOutGuessesTest {
 
     @BeforeEach
     void nobodyHasTriedYet() {
-        RateLimits limits = server.context.getBean(RateLimits.class);
+        TestLimits limits = TestLimits.of(server.context);
         limits.reset("guesses-of-name", "ann");
         Logins.CHECKS.set(0);
     }
@@ -122,7 +122,7 @@ class LockedOutGuessesTest {
         }
         requireLockedOut(Logins.login(server, "ann", "right"), 600);
 
-        server.context.getBean(RateLimits.class).reset("guesses-of-name", "ann");
+        TestLimits.of(server.context).reset("guesses-of-name", "ann");
 
         assertThat(Logins.login(server, "ann", "right"))
                 .startsWith("HTTP/1.1 302")

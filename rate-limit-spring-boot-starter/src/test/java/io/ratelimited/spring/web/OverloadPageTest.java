@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.limit.LimitProperty;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -30,8 +30,7 @@ class OverloadPageTest {
                 .withPropertyValues(page.properties())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
-                    Limit limit =
-                            context.getBean(RateLimits.class).get("exports").limit();
+                    Limit limit = TestLimits.of(context).limit("exports").limit();
                     assertThat(limit.algorithm()).isEqualTo(Algorithm.ADAPTIVE);
                     assertThat(limit.lateAfter()).isEqualTo(Duration.ofSeconds(2));
                     assertThat(limit.priorities()).containsExactly("critical", "normal", "batch");

@@ -8,7 +8,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
@@ -93,10 +93,8 @@ class ThreadsAttacksTest {
     })
     void howManyMayWaitDoesNotDependOnTheThreads(int expected, String property) {
         servlet.withPropertyValues(property)
-                .run(context -> assertThat(context.getBean(RateLimits.class)
-                                .get("slow")
-                                .limit()
-                                .maxWaiting())
+                .run(context -> assertThat(
+                                TestLimits.of(context).limit("slow").limit().maxWaiting())
                         .isEqualTo(expected));
     }
 
@@ -130,7 +128,7 @@ class ThreadsAttacksTest {
                             "rate-limit.limits.paced.burst=1000",
                             "rate-limit.limits.paced.max-wait=1h")
                     .run(context -> {
-                        RateLimits limits = context.getBean(RateLimits.class);
+                        TestLimits limits = TestLimits.of(context);
                         List<Future<String>> calls = new ArrayList<>();
                         for (int i = 0; i < number; i++) {
                             calls.add(workers.submit(() -> {
@@ -192,7 +190,7 @@ class ThreadsAttacksTest {
     void aCallThatNoThreadMaySleepForIsRefusedAndGivesItsPermitsBack() {
         servlet.withPropertyValues("server.tomcat.threads.max=2", "rate-limit.limits.slow.max-wait=10m")
                 .run(context -> {
-                    RateLimits limits = context.getBean(RateLimits.class);
+                    TestLimits limits = TestLimits.of(context);
                     assertThat(limits.execute("slow", null, () -> "first")).isEqualTo("first");
                     RequestThreads threads = context.getBean(RequestThreads.class);
                     assertThat(threads.tryEnter(0, List.of())).isTrue();
@@ -205,7 +203,7 @@ class ThreadsAttacksTest {
                                             .isInstanceOf(RateLimitExceededException.class);
                                 }
                             });
-                    assertThat(limits.get("slow")
+                    assertThat(limits.configured("slow")
                                     .limiter()
                                     .peek(null, 1, Long.MAX_VALUE)
                                     .waitTime())
@@ -266,7 +264,7 @@ class ThreadsAttacksTest {
     @Test
     void aClientOfNettyThatLeavesWhileItWaitsGivesSeatAndPermitBack() throws Exception {
         try (RunningServer server = RunningServer.Kind.REACTOR_NETTY.start(List.of(ReactiveApi.class))) {
-            RateLimits limits = server.context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(server.context);
             assertThat(server.get("/slow").statusCode()).isEqualTo(200);
             Duration before = limits.peek("slow", null).retryAfter();
             try (Socket socket = server.connect()) {
@@ -282,7 +280,7 @@ class ThreadsAttacksTest {
     }
 
     private static int waiting(RunningServer server) {
-        return server.context.getBean(RateLimits.class).get("slow").limiter().waiting();
+        return TestLimits.of(server.context).configured("slow").limiter().waiting();
     }
 
     private static void until(BooleanSupplier condition) {

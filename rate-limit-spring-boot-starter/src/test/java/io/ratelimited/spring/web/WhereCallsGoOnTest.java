@@ -6,7 +6,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -181,7 +181,7 @@ class WhereCallsGoOnTest {
                 // 200 if the reply came before anybody waited for it.
                 assertThat(server.get(path).statusCode()).isIn(200, 500);
             }
-            RateLimits limits = server.context.getBean(RateLimits.class);
+            TestLimits limits = TestLimits.of(server.context);
             assertThat(limits.execute("alone", null, () -> "free")).isEqualTo("free");
         }
     }
@@ -197,8 +197,8 @@ class WhereCallsGoOnTest {
         try (RunningServer server = kind.start(List.of(Waiting.class))) {
             server.get(path);
             CompletableFuture<HttpResponse<String>> waiting = server.getAsync(path);
-            RateLimits limits = server.context.getBean(RateLimits.class);
-            until(() -> limits.get("slow").limiter().waiting() == 1);
+            TestLimits limits = TestLimits.of(server.context);
+            until(() -> limits.configured("slow").limiter().waiting() == 1);
             server.ticker().advance(Duration.ofMinutes(1));
             assertThat(waiting.join().body()).matches(thread + " 127.0.0.1");
         }

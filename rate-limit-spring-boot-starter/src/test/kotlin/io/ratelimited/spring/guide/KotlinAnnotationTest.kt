@@ -6,7 +6,7 @@ import io.ratelimited.core.RateLimitExceededException
 import io.ratelimited.core.testing.ManualTicker
 import io.ratelimited.spring.Contexts
 import io.ratelimited.spring.RateLimited
-import io.ratelimited.spring.RateLimits
+import io.ratelimited.spring.RateLimitOperations
 import java.time.Duration
 import java.util.concurrent.CompletableFuture
 import kotlinx.coroutines.CoroutineScope
@@ -66,9 +66,9 @@ internal class KotlinAnnotationTest {
             .run { test(it) }
     }
 
-    private fun limit(context: ApplicationContext, name: String) = context.getBean(RateLimits::class.java).get(name).limit()
+    private fun limit(context: ApplicationContext, name: String) = context.getBean(RateLimitOperations::class.java).limit(name).limit()
 
-    private fun policy(context: ApplicationContext, name: String) = context.getBean(RateLimits::class.java).get(name).policy()
+    private fun policy(context: ApplicationContext, name: String) = context.getBean(RateLimitOperations::class.java).limit(name).policy()
 
     private fun send(newsletters: Newsletters): CompletableFuture<String> =
         CoroutineScope(Dispatchers.Unconfined).future { newsletters.send("ann") }

@@ -5,7 +5,7 @@ import io.ratelimited.core.testing.ManualTicker
 import io.ratelimited.spring.Contexts
 import io.ratelimited.spring.InvalidRateLimitException
 import io.ratelimited.spring.RateLimited
-import io.ratelimited.spring.RateLimits
+import io.ratelimited.spring.RateLimitOperations
 import java.util.concurrent.CompletableFuture
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -26,7 +26,7 @@ internal class KotlinNamesTest {
 
     @Test
     fun limitsAreCalledAsFunctionsAre() = run(Plain::class.java) { context ->
-        assertThat(context.getBean(RateLimits::class.java).all().map { it.name() })
+        assertThat(context.getBean(RateLimitOperations::class.java).limits().map { it.name() })
             .containsExactlyInAnyOrder(
                 "Plain.load", "Plain.hidden", "Plain.both", "Plain.later", "Plain.over(String)", "Plain.over(long)",
             )
@@ -106,7 +106,7 @@ internal class KotlinNamesTest {
         }
     }
 
-    private fun limit(context: ApplicationContext, name: String) = context.getBean(RateLimits::class.java).get(name)
+    private fun limit(context: ApplicationContext, name: String) = context.getBean(RateLimitOperations::class.java).limit(name)
 
     private fun send(falling: Falling): CompletableFuture<String> =
         CoroutineScope(Dispatchers.Unconfined).future { falling.send(UserId("ann")) }

@@ -42,7 +42,7 @@ public final class BlockUses {
         String remedy = " [RL-103]";
         require(resolved, remedy);
         resolved.tiers().values().forEach(tier -> require(tier, remedy));
-        Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream())
+        Stream.concat(Stream.of(limit.limiter()), limit.limitersOfTiers().values().stream())
                 .forEach(this::suit);
     }
 

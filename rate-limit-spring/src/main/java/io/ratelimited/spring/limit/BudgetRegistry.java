@@ -90,13 +90,15 @@ final class BudgetRegistry {
         Map<LimitProperty, @Nullable Object> values = ChangeText.read(text, Map.of());
         Object tier = values.get(LimitProperty.TIER);
         if (tier != null) {
-            RateLimiter found = limit.tiers().get(tier.toString());
+            RateLimiter found = limit.limitersOfTiers().get(tier.toString());
             if (found == null) {
                 throw new InvalidRateLimitException(
                         limit.name(),
                         place(limit),
                         "there is no tier '" + LogText.escaped(tier.toString()) + "'; there are "
-                                + limit.tiers().keySet().stream().sorted().toList(),
+                                + limit.limitersOfTiers().keySet().stream()
+                                        .sorted()
+                                        .toList(),
                         CORRECT);
             }
             return found;

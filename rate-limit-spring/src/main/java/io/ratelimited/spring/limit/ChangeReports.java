@@ -153,8 +153,7 @@ public final class ChangeReports {
             members.put(LimitProperty.HTTP_HEADERS.label(), PropertyText.of(headers));
         }
         new TreeMap<>(limit.tiers())
-                .forEach((tier, limiter) ->
-                        addTerms(members, LimitProperty.TIERS.label() + "." + tier + ".", limiter.limit()));
+                .forEach((tier, ofTier) -> addTerms(members, LimitProperty.TIERS.label() + "." + tier + ".", ofTier));
         return members;
     }
 

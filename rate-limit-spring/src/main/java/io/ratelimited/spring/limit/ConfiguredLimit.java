@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -99,7 +100,7 @@ public final class ConfiguredLimit implements NamedLimit {
         return atStart.place();
     }
 
-    @Override
+    /** Decides for callers without a tier. */
     public RateLimiter limiter() {
         return limiter;
     }
@@ -114,7 +115,14 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     @Override
-    public Map<String, RateLimiter> tiers() {
+    public Map<String, Limit> tiers() {
+        return tiers.entrySet().stream()
+                .collect(Collectors.toUnmodifiableMap(
+                        Map.Entry::getKey, tier -> tier.getValue().limit()));
+    }
+
+    /** Limiters by tier. */
+    public Map<String, RateLimiter> limitersOfTiers() {
         return tiers;
     }
 
@@ -267,6 +275,16 @@ public final class ConfiguredLimit implements NamedLimit {
         return blocks.sum();
     }
 
+    @Override
+    public long keys() {
+        return limiters().stream().mapToLong(RateLimiter::keys).sum();
+    }
+
+    @Override
+    public int waiting() {
+        return limiters().stream().mapToInt(RateLimiter::waiting).sum();
+    }
+
     /** All limiters of the limit: its own, those of its tiers, and those of budgets that callers have of their own. */
     public List<RateLimiter> limiters() {
         List<RateLimiter> all = new ArrayList<>(tiers.values());
@@ -342,7 +360,7 @@ public final class ConfiguredLimit implements NamedLimit {
     public void reset(@Nullable Object key) {
         limiter.reset(key);
         limiterOf(key, limiter).reset(key);
-        tiers().values().forEach(tier -> tier.reset(key));
+        tiers.values().forEach(tier -> tier.reset(key));
     }
 
     /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */

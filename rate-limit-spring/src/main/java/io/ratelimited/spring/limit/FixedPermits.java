@@ -47,8 +47,7 @@ public final class FixedPermits {
         Weight weight = new Weight(number, where);
         String remedy = "Ask for fewer permits, or raise the limit. [RL-103]";
         requireRoom(weight, limit.limit(), "", where, remedy);
-        limit.tiers()
-                .forEach((tier, own) -> requireRoom(weight, own.limit(), " of tier '" + tier + "'", where, remedy));
+        limit.tiers().forEach((tier, own) -> requireRoom(weight, own, " of tier '" + tier + "'", where, remedy));
         if (number > heaviest.permits) {
             heaviest = weight;
         }

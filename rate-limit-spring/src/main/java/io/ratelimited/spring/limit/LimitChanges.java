@@ -22,7 +22,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
-import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
 
@@ -79,20 +78,7 @@ public final class LimitChanges {
     }
 
     /**
-     * Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, UnaryOperator)} describes.
-     *
-     * @param author the name of the author; null if nobody is known
-     */
-    public Limit update(ConfiguredLimit limit, UnaryOperator<Limit.Builder> change, @Nullable String author) {
-        return change(
-                limit,
-                before -> PreparedChange.to(
-                        before, change.apply(before.limit().toBuilder()).build()),
-                author);
-    }
-
-    /**
-     * Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, LimitProperties)} describes.
+     * Changes a limit as {@link io.ratelimited.spring.RateLimitOperations#change} describes.
      *
      * @param author the name of the author; null if nobody is known
      */
@@ -101,7 +87,7 @@ public final class LimitChanges {
     }
 
     /**
-     * Takes back the changes of a limit, as {@link io.ratelimited.spring.RateLimits#revert} describes.
+     * Takes back the changes of a limit, as {@link io.ratelimited.spring.RateLimitOperations#revert} describes.
      *
      * @param author the name of the author; null if nobody is known
      */
@@ -204,7 +190,7 @@ public final class LimitChanges {
     }
 
     /**
-     * Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes.
+     * Gives a caller a budget, as {@link io.ratelimited.spring.RateLimitOperations#override} describes.
      *
      * @param author the name of the author; null if nobody is known
      */
@@ -229,7 +215,7 @@ public final class LimitChanges {
     }
 
     /**
-     * Ends the budget of a caller, as {@link io.ratelimited.spring.RateLimits#revoke} describes.
+     * Ends the budget of a caller, as {@link io.ratelimited.spring.RateLimitOperations#removeOverride} describes.
      *
      * @param author the name of the author; null if nobody is known
      */

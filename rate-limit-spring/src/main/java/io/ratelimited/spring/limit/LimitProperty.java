@@ -112,7 +112,6 @@ public enum LimitProperty {
     private final Class<?> type;
     private final Scope scope;
     private final Predicate<Algorithm> algorithms;
-    private final @Nullable Attribute attribute;
     private final @Nullable BiConsumer<Limit.Builder, Object> setter;
     private final @Nullable Function<Limit, @Nullable Object> getter;
 
@@ -121,7 +120,7 @@ public enum LimitProperty {
     }
 
     LimitProperty(Class<?> type, Scope scope, Predicate<Algorithm> algorithms) {
-        this(type, scope, algorithms, null, null, null);
+        this(type, scope, algorithms, null, null);
     }
 
     /** A parameter of {@link Limit}: which algorithms it has a meaning for, how it is set, and how it is read. */
@@ -134,7 +133,6 @@ public enum LimitProperty {
                 type,
                 Scope.LIMIT,
                 algorithm -> attribute == null || algorithm.uses(attribute),
-                attribute,
                 (builder, value) -> setter.accept(builder, type.cast(value)),
                 getter);
     }
@@ -143,7 +141,6 @@ public enum LimitProperty {
             Class<?> type,
             Scope scope,
             Predicate<Algorithm> algorithms,
-            @Nullable Attribute attribute,
             @Nullable BiConsumer<Limit.Builder, Object> setter,
             @Nullable Function<Limit, @Nullable Object> getter) {
         this.kebab = name().toLowerCase(Locale.ROOT).replace('_', '-');
@@ -153,7 +150,6 @@ public enum LimitProperty {
         this.type = type;
         this.scope = scope;
         this.algorithms = algorithms;
-        this.attribute = attribute;
         this.setter = setter;
         this.getter = getter;
     }
@@ -260,11 +256,6 @@ public enum LimitProperty {
         return algorithms.test(algorithm);
     }
 
-    /** Returns whether it is a parameter of {@link Limit}. */
-    boolean isParameter() {
-        return setter != null;
-    }
-
     /** Sets a parameter of a limit; any other property is none. */
     void set(Limit.Builder builder, Object value) {
         if (setter != null) {
@@ -275,11 +266,5 @@ public enum LimitProperty {
     /** The parameter of a limit that is in force; null for any other property, and where it has no meaning. */
     public @Nullable Object of(Limit limit) {
         return getter == null || !hasMeaningFor(limit.algorithm()) ? null : getter.apply(limit);
-    }
-
-    /** The parameter of a limit as it was set; null where its default is in force. */
-    @Nullable
-    Object stated(Limit limit) {
-        return attribute != null && limit.stated(attribute) == null ? null : of(limit);
     }
 }

@@ -46,7 +46,7 @@ final class PreparedChange {
         ResolvedLimit resolved = ResolvedLimit.resolve(limit.name(), place(limit), layers);
         target(limit.limiter(), resolved, "");
         resolved.tiers().forEach((tier, ofTier) -> {
-            RateLimiter limiter = limit.tiers().get(tier);
+            RateLimiter limiter = limit.limitersOfTiers().get(tier);
             if (limiter != null) {
                 target(limiter, ofTier, " of tier '" + tier + "'");
             }
@@ -88,7 +88,7 @@ final class PreparedChange {
     private static Map<String, Map<LimitProperty, Object>> tiersInUse(ConfiguredLimit limit) {
         Map<String, Map<LimitProperty, Object>> tiers =
                 new TreeMap<>(LimitProperty.tiers(limit.settings().resolved().values()));
-        tiers.keySet().retainAll(limit.tiers().keySet());
+        tiers.keySet().retainAll(limit.limitersOfTiers().keySet());
         return tiers;
     }
 
@@ -122,31 +122,6 @@ final class PreparedChange {
     private static PreparedChange of(ConfiguredLimit limit, Map<LimitProperty, ?> request) {
         return new PreparedChange(
                 limit, limit.settings().configuration(), limit.settings().changes(), request);
-    }
-
-    /**
-     * Changes the limit itself.
-     *
-     * @throws InvalidRateLimitException when it cannot be changed so at run time
-     * @throws IllegalArgumentException when it has another name
-     */
-    static PreparedChange to(ConfiguredLimit limit, Limit changed) {
-        Limit now = limit.limit();
-        requireKind(limit, now.algorithm(), changed.algorithm());
-        now.requireChangeableTo(changed);
-        boolean replaced = now.algorithm() != changed.algorithm();
-        Map<LimitProperty, @Nullable Object> request = new EnumMap<>(LimitProperty.class);
-        if (replaced) {
-            request.put(LimitProperty.ALGORITHM, changed.algorithm());
-        }
-        for (LimitProperty property : LimitProperty.values()) {
-            boolean used = property.isParameter() && property.hasMeaningFor(changed.algorithm());
-            Object value = property.stated(changed);
-            if (used && (replaced || !Objects.equals(value, property.stated(now)))) {
-                request.put(property, value);
-            }
-        }
-        return of(limit, request);
     }
 
     /**

@@ -8,11 +8,11 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
@@ -40,6 +40,9 @@ class AutoConfigureRateLimitsTest {
 
     @Autowired
     RateLimits limits;
+
+    @Autowired
+    RateLimitOperations operations;
 
     @Autowired
     ManualTicker ticker;
@@ -103,17 +106,17 @@ class AutoConfigureRateLimitsTest {
 
     @RepeatedTest(2)
     void aLimitThatATestChangesIsAsItWasInTheNext() {
-        assertThat(limits.get("login").properties().rate()).isEqualTo("5/m");
-        assertThat(limits.get("login").policy()).isEqualTo(Policy.REJECT);
-        limits.update("login", LimitProperties.of(Map.of("rate", "1/m", "policy", Policy.SHADOW)));
-        assertThat(limits.get("login").limit().rate().permits()).isOne();
-        assertThat(limits.get("login").policy()).isEqualTo(Policy.SHADOW);
+        assertThat(operations.limit("login").properties().rate()).isEqualTo("5/m");
+        assertThat(operations.limit("login").policy()).isEqualTo(Policy.REJECT);
+        operations.change("login", LimitChange.rate("1/m").with("policy", "shadow"));
+        assertThat(operations.limit("login").limit().rate().permits()).isOne();
+        assertThat(operations.limit("login").policy()).isEqualTo(Policy.SHADOW);
     }
 
     @RepeatedTest(2)
     void aBudgetThatATestGivesACallerEndsWithTheTest() {
         assertThat(limits.peek("login", "bob")).remaining(5);
-        limits.assign("login", "bob", LimitProperties.of(Map.of("rate", "9/m")), null);
+        operations.override("login", "bob", LimitChange.rate("9/m"), null);
         assertThat(limits.peek("login", "bob")).remaining(9);
     }
 

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.sample.SnippetApplication;
 import io.ratelimited.sample.SnippetCompiler;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import java.io.IOException;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
@@ -111,7 +111,8 @@ class GuideTest {
             assertThat(limited).allMatch(type -> AopUtils.isAopProxy(context.getBean(type)));
             boolean annotated = section.java.stream().anyMatch(java -> java.contains("@RateLimited"));
             assertThat(limited.isEmpty()).isEqualTo(!annotated);
-            context.getBeanProvider(RateLimits.class).ifAvailable(limits -> assertLimitsAreKnown(limits, section));
+            context.getBeanProvider(RateLimitOperations.class)
+                    .ifAvailable(limits -> assertLimitsAreKnown(limits, section));
         }
     }
 
@@ -121,11 +122,11 @@ class GuideTest {
     }
 
     /** Every limit that the section configures is known to the application by its name. */
-    private static void assertLimitsAreKnown(RateLimits limits, Section section) {
+    private static void assertLimitsAreKnown(RateLimitOperations limits, Section section) {
         for (String yaml : section.yaml) {
             Matcher names = LIMIT.matcher(yaml.contains("\n  limits:") ? yaml : "");
             while (names.find()) {
-                assertThat(limits.get(names.group(1)).name()).isEqualTo(names.group(1));
+                assertThat(limits.limit(names.group(1)).name()).isEqualTo(names.group(1));
             }
         }
     }

@@ -3,7 +3,7 @@ package io.ratelimited.sample.page;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.sample.Http;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.RateLimitOperations;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -24,7 +24,7 @@ abstract class LivePage {
     int port;
 
     @Autowired
-    RateLimits limits;
+    RateLimitOperations limits;
 
     Browser browser;
     Http http;

@@ -6,8 +6,8 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.sample.SnippetApplication;
 import io.ratelimited.sample.SnippetCompiler;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import java.io.IOException;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
@@ -78,7 +78,7 @@ class PageUseTest extends LivePage {
             browser.set("calls", 20);
             browser.start();
             fromControls.put(
-                    "demo-" + algorithm, shown(limits.get("demo-" + algorithm).limit()));
+                    "demo-" + algorithm, shown(limits.limit("demo-" + algorithm).limit()));
             browser.stop();
             methods.add(copied("annotation") + " void m" + i + "(String user) {}\n");
             yml.add(copied("yml"));
@@ -115,12 +115,12 @@ class PageUseTest extends LivePage {
                     method.invoke(context.getBean(type), "ann");
                 }
             }
-            RateLimits known = context.getBean(RateLimits.class);
+            RateLimitOperations known = context.getBean(RateLimitOperations.class);
             Matcher names = Pattern.compile("(?m)^ {4}([\\w-]+):$").matcher(String.join("\n", yml));
             while (names.find()) {
-                known.get(names.group(1));
+                known.limit(names.group(1));
             }
-            known.all().forEach(limit -> limits.put(limit.name(), shown(limit.limit())));
+            known.limits().forEach(limit -> limits.put(limit.name(), shown(limit.limit())));
         }
         return limits;
     }

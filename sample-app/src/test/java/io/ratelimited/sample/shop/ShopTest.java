@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
 import io.ratelimited.sample.Http;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import java.net.http.HttpResponse;
 import java.util.Optional;
@@ -26,6 +27,9 @@ class ShopTest {
     @Autowired
     RateLimits limits;
 
+    @Autowired
+    RateLimitOperations operations;
+
     private Http http;
 
     @BeforeEach
@@ -43,11 +47,11 @@ class ShopTest {
     @Test
     void inventedApiKeysBuyNoBudget() {
         http.get("/search?q=tea");
-        long keys = limits.get("search").limiter().keys();
+        long keys = operations.limit("search").keys();
         for (int i = 0; i < 5; i++) {
             http.get("/search?q=tea", "X-Api-Key", "invented " + i);
         }
-        assertThat(limits.get("search").limiter().keys()).isPositive().isLessThanOrEqualTo(keys);
+        assertThat(operations.limit("search").keys()).isPositive().isLessThanOrEqualTo(keys);
     }
 
     @Test
@@ -106,7 +110,7 @@ class ShopTest {
         assertThat(limits.peek("login", "ben").blocked()).isTrue();
         assertThat(login("carol", "tea").statusCode()).isEqualTo(204);
 
-        limits.reset("login", "ben");
+        operations.reset("login", "ben");
         assertThat(login("ben", "tea").statusCode()).isEqualTo(204);
     }
 
