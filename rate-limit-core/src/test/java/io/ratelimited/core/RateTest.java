@@ -138,10 +138,10 @@ class RateTest {
         "1/0s, 'rate must have a period from 1ns to 3650d: \"1/0s\"'",
         "1/PT-1S, 'rate must have a period from 1ns to 3650d: \"1/PT-1S\"'",
         "1/3651d, 'rate must have a period from 1ns to 3650d: \"1/3651d\"'",
-        "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"1000000000000001/d\"'",
-        "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"10000000001/s\"'",
-        "9223372036854775807/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"9223372036854775807/s\"'",
-        "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"11/ns\"'",
+        "1000000000000001/d, 'rate is \"1000000000000001/d\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "10000000001/s, 'rate is \"10000000001/s\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "9223372036854775807/s, 'rate is \"9223372036854775807/s\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "11/ns, 'rate is \"11/ns\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
     })
     void aRateOutOfRangeIsRefusedWithTheRange(String text, String message) {
         assertThatThrownBy(() -> Rate.parse(text))
@@ -153,7 +153,7 @@ class RateTest {
     void negativePermitsAreRefused() {
         assertThatThrownBy(() -> new Rate(-1, Duration.ofSeconds(1)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("rate must be 0 (closed) or more permits: -1 per PT1S");
+                .hasMessage("rate is -1 per PT1S, but must be 0 (closed) or more permits");
     }
 
     @Test

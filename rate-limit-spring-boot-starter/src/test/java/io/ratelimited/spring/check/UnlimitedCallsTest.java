@@ -255,14 +255,14 @@ class UnlimitedCallsTest {
                     assertThat(context).hasNotFailed();
                     assertThat(output)
                             .containsOnlyOnce(
-                                    "Rate limit 'logins' (rate-limit.limits.logins) is left out: no bean, route or client uses it, and alone it is incomplete: its rate is missing. Complete it, or remove it")
-                            .containsOnlyOnce("zone has no meaning for TOKEN_BUCKET, and no other algorithm is stated")
-                            .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is left out")
-                            .containsOnlyOnce("uses it (did you mean 'Early.place'?), and alone");
+                                    "Rate limit 'logins' (rate-limit.limits.logins) is ignored: nothing uses it, and rate is missing. Complete it, or remove it")
+                            .containsOnlyOnce("zone is set, but TOKEN_BUCKET does not support it, and no other algorithm is set")
+                            .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is ignored")
+                            .containsOnlyOnce("uses it (did you mean 'Early.place'?), and rate");
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThatThrownBy(() -> limits.tryAcquire("logins", "ann"))
                             .isInstanceOf(InvalidRateLimitException.class)
-                            .hasMessageContaining("sets its rate");
+                            .hasMessageContaining("rate is missing: neither an annotation nor a property sets it");
                 });
     }
 
@@ -275,7 +275,7 @@ class UnlimitedCallsTest {
                         "rate-limit.limits.api.missing-key=deny",
                         "rate-limit.routes[0].path=/api/**",
                         "rate-limit.routes[0].limits=api")
-                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("sets its rate"));
+                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("rate is missing: neither an annotation nor a property sets it"));
     }
 
     @Test

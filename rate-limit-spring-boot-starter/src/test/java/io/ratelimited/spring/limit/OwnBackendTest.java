@@ -85,7 +85,7 @@ class OwnBackendTest {
                         "rate-limit.limits.orders.on-failure=deny")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .contains("onFailure has no meaning for backend shared-memory: deny"));
+                        .contains("onFailure is deny, but backend shared-memory does not support it"));
     }
 
     @Test
@@ -112,12 +112,12 @@ class OwnBackendTest {
                         "rate-limit.limits.blocked.block=1m")
                 .run(context -> assertThat(context.getStartupFailure())
                         .hasMessageContaining(
-                                "'blocked' (rate-limit.limits.blocked.block): block has no meaning for backend"
-                                        + " shared-memory, whose limiters block no keys: 1m"));
+                                "'blocked' is invalid: block is 1m, but backend"
+                                        + " shared-memory does not support it"));
         RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
                         .isThrownBy(() -> context.getBean(RateLimits.class)
                                 .update("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
-                        .withMessageContaining("block has no meaning for backend shared-memory"));
+                        .withMessageContaining("but backend shared-memory does not support it"));
     }
 }

@@ -299,7 +299,7 @@ class ViolationsTest {
                 .withBean(Service.class)
                 .withPropertyValues("rate-limit.limits.tokens.block-unless=true")
                 .run(context -> assertThat(context.getStartupFailure())
-                        .hasStackTraceContaining("blockUnless has no meaning without block: \"true\""));
+                        .hasStackTraceContaining("blockUnless is \"true\", but has no effect without block"));
         Contexts.runner(ticker)
                 .withBean(Service.class)
                 .withBean("devices", Devices.class)

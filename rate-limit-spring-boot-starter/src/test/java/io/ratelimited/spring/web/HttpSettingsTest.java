@@ -289,7 +289,7 @@ class HttpSettingsTest {
                 "key=clientIP | routes[0].key | unknown word clientIP | clientIp, principal",
                 "key=method.name | routes[0].key | unknown word method | clientIp, principal",
                 "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
-                "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
+                "limits=none | rate-limit.limits.none | but must be a whole number | Correct the annotation",
                 "path= | routes[0].path | the path is missing | Set it",
                 "methods=get,GTE | routes[0].methods[1] | \"GTE\" is not an HTTP method | GET, HEAD, POST"
             })
@@ -322,7 +322,7 @@ class HttpSettingsTest {
                         "rate-limit.routes[0].key=clientIp")
                 .run(context -> assertThat(invalid(context.getStartupFailure()))
                         .hasMessageContainingAll(
-                                "'busy' (rate-limit.routes[0].key)", "key has no meaning for ADAPTIVE", "\"clientIp\"")
+                                "Origin: rate-limit.routes[0].key.", "but ADAPTIVE has one limit", "\"clientIp\"")
                         .extracting(InvalidRateLimitException::remedy)
                         .asString()
                         .contains("set the key of the other limits", "[RL-112]"));
@@ -336,7 +336,7 @@ class HttpSettingsTest {
                 .withPropertyValues("rate-limit.http.ipv6-prefix-length=0")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length must be from 1 to 128: 0"));
+                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length is 0, but must be from 1 to 128"));
     }
 
     @ParameterizedTest
