@@ -101,7 +101,8 @@ final class LimitRanges {
         require(
                 !limit.isCharged() || Limit.canBlockByCharge(limit.algorithm()),
                 "block",
-                limit.algorithm() + " does not support block with a charge, because the first charged call leaves no permit;"
+                limit.algorithm()
+                        + " does not support block with a charge, because the first charged call leaves no permit;"
                         + " use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove it",
                 block);
         require(!block.isNegative() && !block.isZero(), "block", "must be longer than 0s", block);
@@ -162,7 +163,8 @@ final class LimitRanges {
         } else if (!rate.isClosed() && !rate.isUnlimited()) {
             throw new InvalidLimitException(
                     "startsOn",
-                    "is " + day + ", but a rate of " + rate + " does not support it; remove it, or use a rate per week, month or year");
+                    "is " + day + ", but a rate of " + rate
+                            + " does not support it; remove it, or use a rate per week, month or year");
         }
     }
 

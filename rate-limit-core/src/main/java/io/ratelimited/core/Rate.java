@@ -121,7 +121,8 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static InvalidLimitException unparsable(String text, @Nullable Exception cause) {
         return new InvalidLimitException(
                 "rate",
-                "is \"" + text + "\", but must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week,"
+                "is \"" + text
+                        + "\", but must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week,"
                         + " month or year, or \"unlimited\"" + remedy(text),
                 cause);
     }

@@ -136,7 +136,10 @@ class LimitTest {
                         l -> l.warmup(Duration.ofDays(366)),
                         "warmup is 366d, but must be from 0s to 365d"),
                 refusal(Algorithm.WARM_UP, l -> l.coldFactor(0.5), "coldFactor is 0.5, but must be from 1 to 1000"),
-                refusal(Algorithm.WARM_UP, l -> l.coldFactor(Double.NaN), "coldFactor is NaN, but must be from 1 to 1000"),
+                refusal(
+                        Algorithm.WARM_UP,
+                        l -> l.coldFactor(Double.NaN),
+                        "coldFactor is NaN, but must be from 1 to 1000"),
                 refusal(Algorithm.CONCURRENCY, l -> l.maxConcurrent(-1), "maxConcurrent is -1, but must be 0 or more"),
                 refusal(
                         Algorithm.CONCURRENCY,
@@ -338,9 +341,11 @@ class LimitTest {
                 blocked(minute).blockMax(minute.minusNanos(1)),
                 "blockMax is 59999999999ns, but must be from block, 1m, to 365d");
         assertRefused(
-                blocked(minute).blockMax(Duration.ofDays(366)), "blockMax is 366d, but must be from block, 1m, to 365d");
+                blocked(minute).blockMax(Duration.ofDays(366)),
+                "blockMax is 366d, but must be from block, 1m, to 365d");
         for (double factor : new double[] {0.99, -1, 1001, Double.NaN, Double.POSITIVE_INFINITY}) {
-            assertRefused(blocked(minute).blockFactor(factor), "blockFactor must be from 1 to 1000: " + factor);
+            assertRefused(
+                    blocked(minute).blockFactor(factor), "blockFactor is " + factor + ", but must be from 1 to 1000");
         }
         assertRefused(
                 valid(Algorithm.GCRA).blockFactor(3),

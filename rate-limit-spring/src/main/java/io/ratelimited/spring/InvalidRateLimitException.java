@@ -50,7 +50,9 @@ public final class InvalidRateLimitException extends RuntimeException {
      */
     public static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(
-                "Property " + property + " is " + PropertyText.of(value) + ", but " + range + ".", "Correct the property. [RL-102]", null);
+                "Property " + property + " is " + (value == null ? "missing" : PropertyText.of(value)) + ", but " + range + ".",
+                "Correct the property. [RL-102]",
+                null);
     }
 
     public InvalidRateLimitException(String limit, String place, String problem, String remedy) {

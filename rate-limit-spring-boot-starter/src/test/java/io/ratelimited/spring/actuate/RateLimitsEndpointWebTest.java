@@ -333,7 +333,8 @@ class RateLimitsEndpointWebTest {
                 .contains("'search': policy must be one of [REJECT, WAIT, SHADOW]", "DEFAULT; nothing was changed");
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}"))
                 .contains("maxWait", "REJECT", "Set the policy to WAIT");
-        assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}")).contains("slots is 5, but TOKEN_BUCKET does not support it");
+        assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}"))
+                .contains("slots is 5, but TOKEN_BUCKET does not support it");
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");

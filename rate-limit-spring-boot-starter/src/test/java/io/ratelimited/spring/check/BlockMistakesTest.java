@@ -65,7 +65,8 @@ class BlockMistakesTest {
                 of(
                         "a longest block without a block",
                         Keyed.class,
-                        "blockMax is 1h, but has no effect without block; set block, or remove it" + keyed + "block-max.",
+                        "blockMax is 1h, but has no effect without block; set block, or remove it" + keyed
+                                + "block-max.",
                         "Correct it in the annotation or under rate-limit.limits.keyed",
                         "rate-limit.limits.keyed.block-max=1h"),
                 of(
@@ -97,8 +98,8 @@ class BlockMistakesTest {
                 of(
                         "no duration",
                         Soon.class,
-                        "block is \"soon\", but must be a duration such as 500ms, 10s or PT10S. Origin: @RateLimited on " + HERE
-                                + "$Soon.call(String).",
+                        "block is \"soon\", but must be a duration such as 500ms, 10s or PT10S. Origin: @RateLimited on "
+                                + HERE + "$Soon.call(String).",
                         "Correct the annotation"),
                 of(
                         "uses that differ in what offends",
@@ -112,7 +113,8 @@ class BlockMistakesTest {
                 of(
                         "a route, which charges nothing",
                         Charged.class,
-                        "as of @RateLimited on " + HERE + "$Charged.charged(String), or rejected calls, as of rate-limit.routes[0].",
+                        "as of @RateLimited on " + HERE
+                                + "$Charged.charged(String), or rejected calls, as of rate-limit.routes[0].",
                         "use two limits",
                         "rate-limit.limits.guesses.rate=1/s",
                         "rate-limit.limits.guesses.block=1m",
@@ -122,8 +124,8 @@ class BlockMistakesTest {
                 of(
                         "a client without a key",
                         Keyed.class,
-                        "block is 1m, but calls without a key cannot be blocked, as those of rate-limit.clients.partner" + keyed
-                                + "block.",
+                        "block is 1m, but calls without a key cannot be blocked, as those of rate-limit.clients.partner"
+                                + keyed + "block.",
                         "Set the key",
                         "rate-limit.limits.keyed.rate=1/s",
                         "rate-limit.limits.keyed.block=1m",

@@ -34,9 +34,11 @@ class ErrorsPageTest {
 
     @Test
     void everyCodeHasASection() throws IOException {
-        List<String> codes = ROW.matcher(page()).results().map(row -> row.group(1)).toList();
+        List<String> codes =
+                ROW.matcher(page()).results().map(row -> row.group(1)).toList();
         assertThat(sections().keySet()).containsExactlyElementsOf(codes);
-        assertThat(sections().values()).allSatisfy(section -> assertThat(section).isNotBlank());
+        assertThat(sections().values())
+                .allSatisfy(section -> assertThat(section).isNotBlank());
     }
 
     static Stream<String> codesWithAnExample() throws IOException {
@@ -52,7 +54,9 @@ class ErrorsPageTest {
     @MethodSource("codesWithAnExample")
     void whatIsWrongIsReportedWithTheCodeAndWhatIsRightIsNot(String code, CapturedOutput output) throws Exception {
         var parts = PARTS.matcher(sections().get(code));
-        assertThat(parts.matches()).as("the page shows what is wrong and what is right").isTrue();
+        assertThat(parts.matches())
+                .as("the page shows what is wrong and what is right")
+                .isTrue();
 
         boolean wrongStarts = ErrorsPageApplication.starts(parts.group(1) + parts.group(2), directory.resolve("wrong"));
         assertThat(output).contains("[" + code + "]");

@@ -84,16 +84,22 @@ class StartupRefusalTest {
                 // Properties
                 Mistake.of("a rate in a property")
                         .with("rate-limit.limits.good.rate=5/0s")
-                        .tells("'good' is invalid: rate is \"5/0s\", but must have a period", "Origin: rate-limit.limits.good.rate."),
+                        .tells(
+                                "'good' is invalid: rate is \"5/0s\", but must have a period",
+                                "Origin: rate-limit.limits.good.rate."),
                 Mistake.of("a burst in a property of an annotated limit", Partly.class)
                         .with("rate-limit.limits[Partly.call].burst=-3")
                         .tells("burst is -3, but must be", "Origin: rate-limit.limits[Partly.call].burst."),
                 Mistake.of("a waiting line in the defaults")
                         .with("rate-limit.limits.good.rate=5/s", "rate-limit.defaults.max-waiting=-1")
-                        .tells("'good' is invalid: maxWaiting is -1, but must be", "Origin: rate-limit.defaults.max-waiting."),
+                        .tells(
+                                "'good' is invalid: maxWaiting is -1, but must be",
+                                "Origin: rate-limit.defaults.max-waiting."),
                 Mistake.of("a rate of a tier")
                         .with("rate-limit.limits.good.rate=5/s", "rate-limit.limits.good.tiers.gold.rate=x")
-                        .tells("'good' is invalid: rate is \"x\", but must be", "Origin: rate-limit.limits.good.tiers.gold.rate."),
+                        .tells(
+                                "'good' is invalid: rate is \"x\", but must be",
+                                "Origin: rate-limit.limits.good.tiers.gold.rate."),
                 Mistake.of("a rate of the calendar for another algorithm")
                         .with("rate-limit.limits.good.rate=5/month")
                         .tells(
@@ -118,7 +124,9 @@ class StartupRefusalTest {
                         .with("rate-limit.aspect.order=first")
                         .tells("rate-limit.aspect.order", "\"first\""),
                 Mistake.of("a rate in a superclass that is not public", PublicSubclass.class)
-                        .tells("'PublicSubclass.call' is invalid: rate is", "Origin: @RateLimited on " + here + "$PublicSubclass.call()."),
+                        .tells(
+                                "'PublicSubclass.call' is invalid: rate is",
+                                "Origin: @RateLimited on " + here + "$PublicSubclass.call()."),
                 // Names
                 Mistake.of("a misspelt name", Misspelt.class)
                         .with("rate-limit.limits.search.rate=5/s")
@@ -295,7 +303,8 @@ class StartupRefusalTest {
                                 "rate-limit.limits.places.algorithm=concurrency",
                                 "rate-limit.limits.places.max-concurrent=5",
                                 "rate-limit.limits.places.charge=1")
-                        .tells("but CONCURRENCY counts calls in flight and does not support it. Origin: rate-limit.limits.places.charge."),
+                        .tells(
+                                "but CONCURRENCY counts calls in flight and does not support it. Origin: rate-limit.limits.places.charge."),
                 Mistake.of("a charge of a limit that a property makes one of calls in flight", Charged.class)
                         .with(
                                 "rate-limit.limits.charged.algorithm=concurrency",
@@ -360,7 +369,7 @@ class StartupRefusalTest {
                                 "Origin: @RateLimited on " + here + "$OfLibrary.",
                                 "is final in org.springframework.context.support.ApplicationObjectSupport")
                         .and("annotate methods instead of the class"),
-                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call makes a bean"),
+                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call creates a bean"),
 
                 // Properties
                 Mistake.of("an unknown property of a limit", Good.class)
@@ -417,19 +426,19 @@ class StartupRefusalTest {
                         .tells("rate-limit.enabled", "treu"),
                 Mistake.of("a rate in the place of a limit")
                         .with("rate-limit.limits.search=100/s")
-                        .tells("Property rate-limit.limits.search has properties of its own and no text: 100/s")
+                        .tells("Property rate-limit.limits.search has nested properties, but no value: 100/s")
                         .and("rate-limit.limits.search.rate: 100/s"),
                 Mistake.of("a rate in the place of all limits")
                         .with("rate-limit.limits=100/s")
-                        .tells("Property rate-limit.limits has properties of its own and no text: 100/s"),
+                        .tells("Property rate-limit.limits has nested properties, but no value: 100/s"),
                 Mistake.of("an address in the place of Redis")
                         .with("rate-limit.redis=redis://localhost")
-                        .tells("Property rate-limit.redis has properties of its own and no text: redis://localhost"),
+                        .tells("Property rate-limit.redis has nested properties, but no value: redis://localhost"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells(
-                                "Property rate-limit.limits[Good.call].algorithm must be one of [token-bucket, ",
-                                "sliding-log, concurrency, adaptive]: buckets")
+                                "but must be one of [token-bucket, ",
+                                "Property rate-limit.limits[Good.call].algorithm is buckets (")
                         .and("Correct it"),
                 Mistake.of("a status that refuses nothing")
                         .with("rate-limit.http.status=200")
@@ -458,7 +467,9 @@ class StartupRefusalTest {
         } catch (RuntimeException expected) {
             assertThat(output)
                     .contains("APPLICATION FAILED TO START")
-                    .contains("Rate limit 'BadRate.call' is invalid: rate is ", "Origin: @RateLimited on " + BadRate.class.getName() + ".call().")
+                    .contains(
+                            "Rate limit 'BadRate.call' is invalid: rate is ",
+                            "Origin: @RateLimited on " + BadRate.class.getName() + ".call().")
                     .contains("Action:")
                     .doesNotContain("at io.ratelimited");
             return;

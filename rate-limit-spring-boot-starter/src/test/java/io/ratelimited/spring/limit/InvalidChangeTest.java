@@ -60,7 +60,7 @@ class InvalidChangeTest {
                 "max-wait=1s | maxWait is 1s, but policy REJECT does not support it",
                 "slots=5 | slots is 5, but TOKEN_BUCKET does not support it",
                 "max-concurrent=5 | maxConcurrent is 5, but TOKEN_BUCKET does not support it",
-                "tiers.gold.policy=wait | a tier cannot set policy"
+                "tiers.gold.policy=wait | tiers cannot set policy"
             })
     void isRefused(String changes, String reason, CapturedOutput output) {
         Map<String, String> changed = Stream.of(changes.split(";"))

@@ -111,9 +111,8 @@ class OwnBackendTest {
                         "rate-limit.limits.blocked.rate=1/s",
                         "rate-limit.limits.blocked.block=1m")
                 .run(context -> assertThat(context.getStartupFailure())
-                        .hasMessageContaining(
-                                "'blocked' is invalid: block is 1m, but backend"
-                                        + " shared-memory does not support it"));
+                        .hasMessageContaining("'blocked' is invalid: block is 1m, but backend"
+                                + " shared-memory does not support it"));
         RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
                         .isThrownBy(() -> context.getBean(RateLimits.class)

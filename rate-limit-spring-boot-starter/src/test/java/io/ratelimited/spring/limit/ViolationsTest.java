@@ -338,8 +338,8 @@ class ViolationsTest {
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
                 .containsOnlyOnce(
-                        "callers can choose the blockUnless of rate limit 'trusting' \"header('X-Known') != null\"")
-                .containsOnlyOnce("and so are never blocked.");
+                        "clients control the blockUnless of rate limit 'trusting' \"header('X-Known') != null\"")
+                .containsOnlyOnce("so they can avoid every block.");
     }
 
     static class Paced {

@@ -136,12 +136,18 @@ class OverloadStartTest {
                 mistake(
                         Plain.class,
                         "Remove it",
-                        List.of("Origin: rate-limit.limits.plain.key", "but ADAPTIVE has one limit for all calls of this instance and does not support it", "clientIp"),
+                        List.of(
+                                "Origin: rate-limit.limits.plain.key",
+                                "but ADAPTIVE has one limit for all calls of this instance and does not support it",
+                                "clientIp"),
                         "rate-limit.limits.plain.key=clientIp"),
                 mistake(
                         Charged.class,
                         "counts over time",
-                        List.of("'charged'", "but ADAPTIVE counts calls in flight and does not support it", "\"#count\"")),
+                        List.of(
+                                "'charged'",
+                                "but ADAPTIVE counts calls in flight and does not support it",
+                                "\"#count\"")),
                 mistake(
                         Bucket.class,
                         "use ADAPTIVE or CONCURRENCY",
@@ -149,11 +155,14 @@ class OverloadStartTest {
                 mistake(
                         Reports.class,
                         "rate-limit.limits.reports.priorities",
-                        List.of("'reports'", "but there are no priorities to choose from", "#vip ? 'critical' : 'batch'")),
+                        List.of(
+                                "'reports'",
+                                "but there are no priorities to choose from",
+                                "#vip ? 'critical' : 'batch'")),
                 mistake(
                         Reports.class,
-                        "add the class to rate-limit.limits.reports.priorities",
-                        List.of("'reports'", "the class 'batch'", "[critical, btach] (did you mean 'btach'?)"),
+                        "add it to rate-limit.limits.reports.priorities",
+                        List.of("'reports'", "is 'batch'", "[critical, btach] (did you mean 'btach'?)"),
                         reports + "priorities=critical,btach"),
                 mistake(
                         Plain.class,
@@ -168,7 +177,9 @@ class OverloadStartTest {
                 mistake(
                         Reports.class,
                         "",
-                        List.of("Origin: rate-limit.limits.reports.shares.", "shares is bulk, but must be one of the priorities"),
+                        List.of(
+                                "Origin: rate-limit.limits.reports.shares.",
+                                "shares is bulk, but must be one of the priorities"),
                         classes,
                         reports + "shares.bulk=5%"),
                 mistake(
@@ -190,8 +201,7 @@ class OverloadStartTest {
                         "",
                         List.of(
                                 "Origin: rate-limit.limits.reports.min-concurrent.",
-                                "from 1 to maxConcurrent, which is 200",
-                                ": 300"),
+                                "minConcurrent is 300, but must be from 1 to maxConcurrent, which is 200"),
                         classes,
                         reports + "min-concurrent=300"),
                 mistake(
@@ -258,8 +268,8 @@ class OverloadStartTest {
         runner(WithHeader.class, "rate-limit.limits.header.priorities=critical,batch")
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
-                .containsOnlyOnce(".call: callers can choose the priority of rate limit 'header' \"header('X-Class')\","
-                        + " and so go before all others. Let a bean look the class up")
+                .containsOnlyOnce(".call: clients control the priority of rate limit 'header' \"header('X-Class')\","
+                        + " so they can claim the highest priority. Look the priority up in a bean")
                 .contains("[RL-209]");
     }
 
@@ -268,9 +278,8 @@ class OverloadStartTest {
         runner(Plain.class, "rate-limit.limits.plain.priorities=critical,normal,batch")
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
-                .containsOnlyOnce(
-                        "has the priorities [critical, normal, batch] but no priority to choose one: its calls"
-                                + " are all of the class 'normal'")
+                .containsOnlyOnce("has the priorities [critical, normal, batch] but no priority expression, so all"
+                        + " its calls have the priority 'normal'")
                 .contains("[RL-218]");
     }
 

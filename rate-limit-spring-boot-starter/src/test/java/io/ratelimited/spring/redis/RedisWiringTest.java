@@ -371,8 +371,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Rate limit 'search' is invalid: backend is redis, but the module"
-                                + " rate-limit-redis",
+                        "Rate limit 'search' is invalid: backend is redis, but the module" + " rate-limit-redis",
                         "set backend: memory"));
     }
 

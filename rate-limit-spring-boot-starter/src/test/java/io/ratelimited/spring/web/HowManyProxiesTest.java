@@ -34,8 +34,10 @@ class HowManyProxiesTest {
     @EnumSource
     void theEntriesAfterTheSpoofedOneAreTheProxies(Kind kind) throws Exception {
         DocPage section = DocPage.section("keys.md", "Client IP behind a proxy");
-        MatchResult command = COMMAND.matcher(section.text()).results().findFirst().orElseThrow();
-        MatchResult number = NUMBER.matcher(section.text()).results().findFirst().orElseThrow();
+        MatchResult command =
+                COMMAND.matcher(section.text()).results().findFirst().orElseThrow();
+        MatchResult number =
+                NUMBER.matcher(section.text()).results().findFirst().orElseThrow();
         String spoofed = command.group(1);
         String answer = command.group(2);
         // What the proxies make of it: each appends the address of its peer.

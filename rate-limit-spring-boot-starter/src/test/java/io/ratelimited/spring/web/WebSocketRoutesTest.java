@@ -67,9 +67,11 @@ class WebSocketRoutesTest {
         Client(RunningServer server) {
             socket = HttpClient.newHttpClient()
                     .newWebSocketBuilder()
-                    .buildAsync(URI.create("ws://localhost:"
+                    .buildAsync(
+                            URI.create("ws://localhost:"
                                     + server.context.getEnvironment().getRequiredProperty("local.server.port")
-                                    + "/socket"), this)
+                                    + "/socket"),
+                            this)
                     .join();
         }
 
@@ -98,8 +100,8 @@ class WebSocketRoutesTest {
 
         @Bean
         SimpleUrlHandlerMapping sockets() {
-            WebSocketHandler echo = session -> session.send(
-                    session.receive().map(message -> session.textMessage(message.getPayloadAsText())));
+            WebSocketHandler echo = session ->
+                    session.send(session.receive().map(message -> session.textMessage(message.getPayloadAsText())));
             return new SimpleUrlHandlerMapping(Map.of("/socket", echo), -1);
         }
     }

@@ -88,10 +88,7 @@ public final class LimitedClients {
         List<String> limits = orEmpty(client.limits());
         if (limits.isEmpty() && obeys.isEmpty()) {
             throw invalid(
-                    name,
-                    "obey",
-                    "is empty, and there are no limits",
-                    "Set limits or obey, or remove the client.");
+                    name, "obey", "is empty, and there are no limits", "Set limits or obey, or remove the client.");
         }
         Policy policy = client.policy();
         if (policy == Policy.DEFAULT) {

@@ -106,7 +106,8 @@ public final class Route {
                 throw new InvalidRateLimitException(
                         name,
                         place + ".key",
-                        "key is \"" + key + "\", but ADAPTIVE has one limit for all calls of this instance and does not support it",
+                        "key is \"" + key
+                                + "\", but ADAPTIVE has one limit for all calls of this instance and does not support it",
                         "Remove it, and set the key of the other limits under rate-limit.limits. [RL-112]");
             }
             if (key != null && !key.isBlank()) {

@@ -300,8 +300,8 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             if (use.charge() != null && limit.countsInFlight()) {
                 throw invalid(
                         "charge",
-                        "charge is \"" + use.charge() + "\", but " + limit.limit().algorithm()
-                                + " counts calls in flight and does not support it",
+                        "charge is \"" + use.charge() + "\", but "
+                                + limit.limit().algorithm() + " counts calls in flight and does not support it",
                         "Remove it, or use an algorithm that counts over time.");
             }
             return LimitUse.of(

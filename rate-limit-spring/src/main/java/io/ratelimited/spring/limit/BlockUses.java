@@ -60,8 +60,9 @@ public final class BlockUses {
         if (charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
             throw invalid(
                     changed,
-                    "is " + PropertyText.of(block) + ", but " + changed.algorithm() + " does not support it with a charge, as "
-                            + charged + " has, because the first charged call leaves no permit",
+                    "is " + PropertyText.of(block) + ", but " + changed.algorithm()
+                            + " does not support it with a charge, as " + charged
+                            + " has, because the first charged call leaves no permit",
                     "Use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove block." + code);
         }
         if (!changed.statesBlocks()) {
@@ -70,7 +71,8 @@ public final class BlockUses {
         if (withoutKey != null) {
             throw invalid(
                     changed,
-                    "is " + PropertyText.of(block) + ", but calls without a key cannot be blocked, as those of " + withoutKey,
+                    "is " + PropertyText.of(block) + ", but calls without a key cannot be blocked, as those of "
+                            + withoutKey,
                     "Set the key of these calls, or remove block." + code);
         }
         if (charged != null && uncharged != null) {

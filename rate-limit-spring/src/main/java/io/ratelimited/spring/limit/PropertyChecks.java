@@ -81,7 +81,10 @@ final class PropertyChecks {
             return;
         }
         if (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0) {
-            throw limit.invalid(LimitProperty.MAX_WAIT, "is " + PropertyText.of(maxWait) + ", but must be from 0s to 365d", "Correct the duration.");
+            throw limit.invalid(
+                    LimitProperty.MAX_WAIT,
+                    "is " + PropertyText.of(maxWait) + ", but must be from 0s to 365d",
+                    "Correct the duration.");
         }
         boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
         // A stronger layer may end the waiting without a word about its length.
