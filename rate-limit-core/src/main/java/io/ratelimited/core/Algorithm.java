@@ -183,11 +183,11 @@ public enum Algorithm {
                 case MONTH -> "30d";
                 case YEAR -> "365d";
             };
-            return "cannot be per " + rate.calendar() + " for " + this
+            return "must not be per " + rate.calendar() + " for " + this
                     + " (use FIXED_WINDOW, or a fixed duration such as " + fixed + ")";
         }
         return is(FIXED_WINDOW) && rate.permits() > rate.period().toNanos() / 2
-                ? "must be at most one permit every 2ns for FIXED_WINDOW"
+                ? "must be at most one permit per 2ns for FIXED_WINDOW"
                 : null;
     }
 

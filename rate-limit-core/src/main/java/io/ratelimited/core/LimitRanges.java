@@ -93,7 +93,7 @@ final class LimitRanges {
                 require(
                         value == null,
                         attribute.label(),
-                        "has no meaning without block; set block, or remove it",
+                        "has no effect without block; set block, or remove it",
                         value);
             }
             return;
@@ -101,8 +101,8 @@ final class LimitRanges {
         require(
                 !limit.isCharged() || Limit.canBlockByCharge(limit.algorithm()),
                 "block",
-                "has no meaning for " + limit.algorithm()
-                        + " with a charge, because the first charged call leaves no permit;"
+                limit.algorithm()
+                        + " does not support block with a charge, because the first charged call leaves no permit;"
                         + " use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove it",
                 block);
         require(!block.isNegative() && !block.isZero(), "block", "must be longer than 0s", block);
@@ -122,14 +122,14 @@ final class LimitRanges {
         }
         if (value == null && attribute.isRequiredBy(algorithm)) {
             throw new InvalidLimitException(
-                    attribute.label(), "is missing: " + algorithm + " needs one, such as " + attribute.example);
+                    attribute.label(), "is missing, but " + algorithm + " needs it. Example: " + attribute.example);
         }
     }
 
     static InvalidLimitException meaningless(Algorithm algorithm, Attribute attribute, Object value) {
         return new InvalidLimitException(
                 attribute.label(),
-                "has no meaning for " + algorithm + ": " + value
+                "is " + shown(value) + ", but " + algorithm + " does not support it"
                         + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
     }
 
@@ -145,11 +145,11 @@ final class LimitRanges {
     private static void checkShares(Map<String, Double> shares, List<String> priorities) {
         Map<String, Double> sorted = new TreeMap<>(shares);
         sorted.forEach((name, share) -> {
-            require(priorities.contains(name), "shares", "must be of classes in priorities " + priorities, name);
+            require(priorities.contains(name), "shares", "must be one of the priorities " + priorities, name);
             require(share > 0 && share < 1, "shares", "must be above 0% and below 100%", name + " " + share);
         });
         double sum = sorted.values().stream().mapToDouble(Double::doubleValue).sum();
-        require(sum < 1, "shares", "must be less than 100% together", sorted);
+        require(sum < 1, "shares", "must be less than 100% in total", sorted);
     }
 
     /** A tier without windows, closed or unlimited, may have the first day of its limit. */
@@ -163,8 +163,8 @@ final class LimitRanges {
         } else if (!rate.isClosed() && !rate.isUnlimited()) {
             throw new InvalidLimitException(
                     "startsOn",
-                    "has no meaning for a rate of " + rate + ": " + day
-                            + "; remove it, or use a rate per week, month or year");
+                    "is " + day + ", but a rate of " + rate
+                            + " does not support it; remove it, or use a rate per week, month or year");
         }
     }
 
@@ -182,7 +182,11 @@ final class LimitRanges {
 
     private static void require(boolean condition, String attribute, String rule, @Nullable Object value) {
         if (!condition) {
-            throw new InvalidLimitException(attribute, rule + ": " + value);
+            throw new InvalidLimitException(attribute, "is " + shown(value) + ", but " + rule);
         }
+    }
+
+    private static @Nullable Object shown(@Nullable Object value) {
+        return value instanceof Duration duration ? Rate.text(duration) : value;
     }
 }

@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 public record Rate(long permits, Duration period, @Nullable CalendarPeriod calendar) {
 
     private static final long MAX_PERMITS = 1_000_000_000_000_000L;
-    private static final String TOO_MANY = "must be at most 10^15 permits, and at most 10 permits a nanosecond";
+    private static final String TOO_MANY = "must be at most 10^15 permits, and at most 10 permits per nanosecond";
+    private static final Duration LONGEST_IN_NANOS = Duration.ofNanos(Long.MAX_VALUE);
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern DECIMAL = Pattern.compile("\\s*(\\d{1,15}[.]\\d{1,15})\\s*/\\s*(\\S.*?)\\s*");
@@ -45,7 +46,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
                 ? flaw(permits, period)
                 : "per " + calendar + " must have its longest period";
         if (flaw != null) {
-            throw new InvalidLimitException("rate", flaw + ": " + permits + " per " + period);
+            throw new InvalidLimitException("rate", "is " + permits + " per " + period + ", but " + flaw);
         }
     }
 
@@ -92,7 +93,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
             // No number means unlimited: that has to be written out.
             String flaw = permits == Long.MAX_VALUE ? TOO_MANY : flaw(permits, period);
             if (flaw != null) {
-                throw new InvalidLimitException("rate", flaw + ": \"" + text + "\"");
+                throw new InvalidLimitException("rate", "is \"" + text + "\", but " + flaw);
             }
             return new Rate(permits, period, calendar);
         } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
@@ -120,8 +121,9 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static InvalidLimitException unparsable(String text, @Nullable Exception cause) {
         return new InvalidLimitException(
                 "rate",
-                "must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or"
-                        + " \"unlimited\": \"" + text + "\"" + remedy(text),
+                "is \"" + text
+                        + "\", but must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week,"
+                        + " month or year, or \"unlimited\"" + remedy(text),
                 cause);
     }
 
@@ -179,6 +181,9 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     static String text(Duration duration) {
         if (duration.isZero()) {
             return "0s";
+        }
+        if (duration.abs().compareTo(LONGEST_IN_NANOS) > 0) {
+            return duration.toString();
         }
         String text = describe(duration.toNanos());
         return Character.isLetter(text.charAt(0)) ? "1" + text : text;

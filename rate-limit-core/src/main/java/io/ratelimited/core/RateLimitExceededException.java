@@ -54,7 +54,7 @@ public final class RateLimitExceededException extends RuntimeException {
     private static String describe(Decision decision) {
         if (decision.source() == Decision.Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit()
-                    + "' cannot be decided at present, and refuses every call meanwhile";
+                    + "' is unavailable, and rejects every call until its backend has recovered";
         }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {

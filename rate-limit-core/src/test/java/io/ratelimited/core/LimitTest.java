@@ -69,7 +69,8 @@ class LimitTest {
                         .isInstanceOfSatisfying(
                                 InvalidLimitException.class,
                                 invalid -> assertThat(invalid.attribute()).isEqualTo(attribute.label()))
-                        .hasMessageStartingWith(attribute.label() + " has no meaning for " + algorithm + ": ")
+                        .hasMessageStartingWith(attribute.label() + " is ")
+                        .hasMessageContaining(", but " + algorithm + " does not support it")
                         .hasMessageEndingWith(
                                 attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it");
             }
@@ -81,106 +82,107 @@ class LimitTest {
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.maxConcurrent(9).minConcurrent(10),
-                        "minConcurrent must be from 1 to maxConcurrent, which is 9: 10"),
+                        "minConcurrent is 10, but must be from 1 to maxConcurrent, which is 9"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.minConcurrent(0),
-                        "minConcurrent must be from 1 to maxConcurrent, which is 1000: 0"),
+                        "minConcurrent is 0, but must be from 1 to maxConcurrent, which is 1000"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.lateAfter(Duration.ZERO),
-                        "lateAfter must be longer than 0s and at most 1d: PT0S"),
+                        "lateAfter is 0s, but must be longer than 0s and at most 1d"),
                 refusal(
                         Algorithm.CONCURRENCY,
                         l -> l.priorities(List.of("a", "b", "a")),
-                        "priorities must be different names, none of them blank: [a, b, a]"),
+                        "priorities is [a, b, a], but must be different names, none of them blank"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.priorities(List.of("a", " ")),
-                        "priorities must be different names, none of them blank: [a,  ]"),
+                        "priorities is [a,  ], but must be different names, none of them blank"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.priorities(List.of("a")).shares(Map.of("b", 0.1)),
-                        "shares must be of classes in priorities [a]: b"),
+                        "shares is b, but must be one of the priorities [a]"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.priorities(List.of("a")).shares(Map.of("a", 1.0)),
-                        "shares must be above 0% and below 100%: a 1.0"),
+                        "shares is a 1.0, but must be above 0% and below 100%"),
                 refusal(
                         Algorithm.ADAPTIVE,
                         l -> l.priorities(List.of("a", "b")).shares(Map.of("a", 0.5, "b", 0.5)),
-                        "shares must be less than 100% together: {a=0.5, b=0.5}"),
-                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
-                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(-5), "burst must be at least 1: -5"),
-                refusal(Algorithm.LEAKY_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
-                refusal(Algorithm.SMOOTH_BURSTY, l -> l.burst(-1), "burst must be at least 0: -1"),
+                        "shares is {a=0.5, b=0.5}, but must be less than 100% in total"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(0), "burst is 0, but must be at least 1"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(-5), "burst is -5, but must be at least 1"),
+                refusal(Algorithm.LEAKY_BUCKET, l -> l.burst(0), "burst is 0, but must be at least 1"),
+                refusal(Algorithm.SMOOTH_BURSTY, l -> l.burst(-1), "burst is -1, but must be at least 0"),
                 refusal(
                         Algorithm.GCRA,
                         l -> l.burst(1_000_000_000_000_001L),
-                        "burst must be at most 10^15: 1000000000000001"),
+                        "burst is 1000000000000001, but must be at most 10^15"),
                 refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("1/3650d").burst(4),
-                        "burst must be refilled within 36 years at rate 1/3650d: 4"),
+                        "burst is 4, but must be refilled within 36 years at rate 1/3650d"),
                 refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("1/d").burst(13_400),
-                        "burst must be refilled within 36 years at rate 1/d: 13400"),
+                        "burst is 13400, but must be refilled within 36 years at rate 1/d"),
                 refusal(
                         Algorithm.WARM_UP,
                         l -> l.warmup(Duration.ofSeconds(-1)),
-                        "warmup must be from 0s to 365d: PT-1S"),
+                        "warmup is -1s, but must be from 0s to 365d"),
                 refusal(
                         Algorithm.WARM_UP,
                         l -> l.warmup(Duration.ofDays(366)),
-                        "warmup must be from 0s to 365d: PT8784H"),
-                refusal(Algorithm.WARM_UP, l -> l.coldFactor(0.5), "coldFactor must be from 1 to 1000: 0.5"),
-                refusal(Algorithm.WARM_UP, l -> l.coldFactor(Double.NaN), "coldFactor must be from 1 to 1000: NaN"),
-                refusal(Algorithm.CONCURRENCY, l -> l.maxConcurrent(-1), "maxConcurrent must be 0 or more: -1"),
+                        "warmup is 366d, but must be from 0s to 365d"),
+                refusal(Algorithm.WARM_UP, l -> l.coldFactor(0.5), "coldFactor is 0.5, but must be from 1 to 1000"),
+                refusal(
+                        Algorithm.WARM_UP,
+                        l -> l.coldFactor(Double.NaN),
+                        "coldFactor is NaN, but must be from 1 to 1000"),
+                refusal(Algorithm.CONCURRENCY, l -> l.maxConcurrent(-1), "maxConcurrent is -1, but must be 0 or more"),
                 refusal(
                         Algorithm.CONCURRENCY,
                         l -> l.lease(Duration.ZERO),
-                        "lease must be longer than 0s and at most 3650d: PT0S"),
+                        "lease is 0s, but must be longer than 0s and at most 3650d"),
                 refusal(
                         Algorithm.CONCURRENCY,
                         l -> l.lease(Duration.ofDays(365_000)),
-                        "lease must be longer than 0s and at most 3650d: PT8760000H"),
+                        "lease is PT8760000H, but must be longer than 0s and at most 3650d"),
                 refusal(
                         Algorithm.SLIDING_WINDOW,
                         l -> l.slots(0),
-                        "slots must be from 1 to 1000 (use SLIDING_LOG for more): 0"),
+                        "slots is 0, but must be from 1 to 1000 (use SLIDING_LOG for more)"),
                 refusal(
                         Algorithm.SLIDING_WINDOW,
                         l -> l.slots(1_001),
-                        "slots must be from 1 to 1000 (use SLIDING_LOG for more): 1001"),
-                refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting must be 0 or more: -1"),
+                        "slots is 1001, but must be from 1 to 1000 (use SLIDING_LOG for more)"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting is -1, but must be 0 or more"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("1000000000/s"),
-                        "rate must be at most one permit every 2ns for FIXED_WINDOW: 1000000000/s"),
+                        "rate is 1000000000/s, but must be at most one permit per 2ns for FIXED_WINDOW"),
                 refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("5/month"),
-                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as"
-                                + " 30d): 5/month"),
+                        "rate is 5/month, but must not be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as"
+                                + " 30d)"),
                 refusal(
                         Algorithm.SLIDING_LOG,
                         l -> l.rate("5/week"),
-                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d):"
-                                + " 5/week"),
+                        "rate is 5/week, but must not be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d)"),
                 refusal(
                         Algorithm.WARM_UP,
                         l -> l.rate("0/year"),
-                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d):"
-                                + " 0/year"),
+                        "rate is 0/year, but must not be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d)"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("5/year").startsOn("15"),
-                        "startsOn must be a month and day such as 04-01 for a rate per year: 15"),
+                        "startsOn is 15, but must be a month and day such as 04-01 for a rate per year"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.startsOn("15"),
-                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or"
+                        "startsOn is 15, but a rate of 10/s does not support it; remove it, or use a rate per week, month or"
                                 + " year"));
     }
 
@@ -202,13 +204,13 @@ class LimitTest {
     @Test
     void whatIsMissingIsNamedWithAnExample() {
         assertThatThrownBy(() -> Limit.of("bare", Algorithm.TOKEN_BUCKET).build())
-                .hasMessage("rate is missing: TOKEN_BUCKET needs one, such as 100/s");
+                .hasMessage("rate is missing, but TOKEN_BUCKET needs it. Example: 100/s");
         assertThatThrownBy(() -> Limit.of("bare", Algorithm.CONCURRENCY).build())
-                .hasMessage("maxConcurrent is missing: CONCURRENCY needs one, such as 20");
+                .hasMessage("maxConcurrent is missing, but CONCURRENCY needs it. Example: 20");
         assertThatThrownBy(() -> Limit.of("bare", Algorithm.WARM_UP).rate("1/s").build())
-                .hasMessage("warmup is missing: WARM_UP needs one, such as 10s");
+                .hasMessage("warmup is missing, but WARM_UP needs it. Example: 10s");
         assertThatThrownBy(() -> Limit.of(" ", Algorithm.GCRA).rate("1/s").build())
-                .hasMessage("name must not be blank: \" \"");
+                .hasMessage("name is \" \", but must not be blank");
     }
 
     @ParameterizedTest
@@ -291,8 +293,8 @@ class LimitTest {
     void whatAnAnnotationLeavesOpenIsNoAlgorithmOfALimit() {
         assertThatThrownBy(Limit.of("open", Algorithm.DEFAULT).rate("10/s")::build)
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageStartingWith("algorithm must be one of " + Algorithm.all())
-                .hasMessageEndingWith(": DEFAULT");
+                .hasMessageStartingWith("algorithm is DEFAULT, but must be one of " + Algorithm.all())
+                .hasMessageEndingWith("since only @RateLimited can leave it open");
     }
 
     @Test
@@ -332,23 +334,25 @@ class LimitTest {
     @Test
     void blocksOutsideTheirRangesAreRefusedWithPlaceValueAndRange() {
         Duration minute = Duration.ofMinutes(1);
-        assertRefused(blocked(Duration.ZERO), "block must be longer than 0s: PT0S");
-        assertRefused(blocked(minute.negated()), "block must be longer than 0s: PT-1M");
-        assertRefused(blocked(Duration.ofDays(366)), "block must be at most 365d: PT8784H");
+        assertRefused(blocked(Duration.ZERO), "block is 0s, but must be longer than 0s");
+        assertRefused(blocked(minute.negated()), "block is -1m, but must be longer than 0s");
+        assertRefused(blocked(Duration.ofDays(366)), "block is 366d, but must be at most 365d");
         assertRefused(
                 blocked(minute).blockMax(minute.minusNanos(1)),
-                "blockMax must be from block, 1m, to 365d: PT59.999999999S");
+                "blockMax is 59999999999ns, but must be from block, 1m, to 365d");
         assertRefused(
-                blocked(minute).blockMax(Duration.ofDays(366)), "blockMax must be from block, 1m, to 365d: PT8784H");
+                blocked(minute).blockMax(Duration.ofDays(366)),
+                "blockMax is 366d, but must be from block, 1m, to 365d");
         for (double factor : new double[] {0.99, -1, 1001, Double.NaN, Double.POSITIVE_INFINITY}) {
-            assertRefused(blocked(minute).blockFactor(factor), "blockFactor must be from 1 to 1000: " + factor);
+            assertRefused(
+                    blocked(minute).blockFactor(factor), "blockFactor is " + factor + ", but must be from 1 to 1000");
         }
         assertRefused(
                 valid(Algorithm.GCRA).blockFactor(3),
-                "blockFactor has no meaning without block; set block, or remove it: 3.0");
+                "blockFactor is 3.0, but has no effect without block; set block, or remove it");
         assertRefused(
                 valid(Algorithm.GCRA).blockMax(minute),
-                "blockMax has no meaning without block; set block, or remove it: PT1M");
+                "blockMax is 1m, but has no effect without block; set block, or remove it");
     }
 
     private static void assertRefused(Limit.Builder limit, String message) {

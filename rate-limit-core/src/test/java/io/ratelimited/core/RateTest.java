@@ -53,7 +53,8 @@ class RateTest {
     void aRateThatIsNoWholeNumberIsRefusedWithOneThatIs(String text, String remedy) {
         assertThatThrownBy(() -> Rate.parse(text))
                 .isInstanceOf(InvalidLimitException.class)
-                .hasMessageEndingWith("\"" + text + "\"; " + remedy);
+                .hasMessageStartingWith("rate is \"" + text + "\", but must be ")
+                .hasMessageEndingWith("; " + remedy);
     }
 
     @ParameterizedTest
@@ -72,7 +73,8 @@ class RateTest {
     void aRateInWordsIsRejectedWithTheTextToWrite(String text, String written) {
         assertThatThrownBy(() -> Rate.parse(text))
                 .isInstanceOf(InvalidLimitException.class)
-                .hasMessageEndingWith("\"" + text + "\"; write " + written);
+                .hasMessageStartingWith("rate is \"" + text + "\", but must be ")
+                .hasMessageEndingWith("; write " + written);
         assertThat(Rate.parse(written)).isNotNull();
     }
 
@@ -96,7 +98,7 @@ class RateTest {
     void theEstimateOfACalendarPeriodIsItsLongest() {
         assertThatThrownBy(() -> new Rate(1, Duration.ofDays(30), CalendarPeriod.MONTH))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("rate per month must have its longest period: 1 per PT720H");
+                .hasMessage("rate is 1 per PT720H, but per month must have its longest period");
     }
 
     @ParameterizedTest
@@ -135,13 +137,13 @@ class RateTest {
 
     @ParameterizedTest
     @CsvSource({
-        "1/0s, 'rate must have a period from 1ns to 3650d: \"1/0s\"'",
-        "1/PT-1S, 'rate must have a period from 1ns to 3650d: \"1/PT-1S\"'",
-        "1/3651d, 'rate must have a period from 1ns to 3650d: \"1/3651d\"'",
-        "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"1000000000000001/d\"'",
-        "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"10000000001/s\"'",
-        "9223372036854775807/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"9223372036854775807/s\"'",
-        "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"11/ns\"'",
+        "1/0s, 'rate is \"1/0s\", but must have a period from 1ns to 3650d'",
+        "1/PT-1S, 'rate is \"1/PT-1S\", but must have a period from 1ns to 3650d'",
+        "1/3651d, 'rate is \"1/3651d\", but must have a period from 1ns to 3650d'",
+        "1000000000000001/d, 'rate is \"1000000000000001/d\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "10000000001/s, 'rate is \"10000000001/s\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "9223372036854775807/s, 'rate is \"9223372036854775807/s\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
+        "11/ns, 'rate is \"11/ns\", but must be at most 10^15 permits, and at most 10 permits per nanosecond'",
     })
     void aRateOutOfRangeIsRefusedWithTheRange(String text, String message) {
         assertThatThrownBy(() -> Rate.parse(text))
@@ -153,7 +155,7 @@ class RateTest {
     void negativePermitsAreRefused() {
         assertThatThrownBy(() -> new Rate(-1, Duration.ofSeconds(1)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("rate must be 0 (closed) or more permits: -1 per PT1S");
+                .hasMessage("rate is -1 per PT1S, but must be 0 (closed) or more permits");
     }
 
     @Test

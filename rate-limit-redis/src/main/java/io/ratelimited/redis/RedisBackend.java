@@ -278,7 +278,7 @@ public final class RedisBackend implements AutoCloseable {
                             "heartbeat",
                             error == null
                                     ? null
-                                    : "Redis refuses what instances share (" + error
+                                    : "Redis rejects access to shared records (" + error
                                             + "): this one may not know the changes"
                                             + " that others make, nor how many there are. Allow its user the commands of"
                                             + " limits on all keys that begin with " + options.keyPrefix());

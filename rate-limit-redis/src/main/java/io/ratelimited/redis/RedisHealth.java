@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param since the time at which Redis began to decide, or ceased to
  * @param lastError the last failure; null if there was none
  * @param calls scripts sent to Redis
- * @param timeouts calls that Redis did not answer in time
+ * @param timeouts calls that Redis did not respond in time
  * @param errors calls that failed otherwise
  * @param nodes nodes of this cluster, counted or as expected; 0 when not known yet
  * @param problems reasons why this node does not know all changes of limits or all other nodes, though Redis decides; empty

@@ -196,12 +196,10 @@ public final class SharedRecords {
                         "records",
                         unreadable.isEmpty()
                                 ? null
-                                : "Redis holds what no instance has written in place of changes of limits ("
-                                        + unreadable.size()
-                                        + " of them, such as field '"
+                                : "Ignored " + unreadable.size()
+                                        + " unreadable records of changes in Redis, such as field '"
                                         + unreadable.iterator().next() + "' of " + keys[0]
-                                        + "): this instance goes on without them. Change or revert these limits and budgets, or"
-                                        + " remove the fields");
+                                        + ". Change or revert these limits and overrides, or delete the fields");
     }
 
     /**

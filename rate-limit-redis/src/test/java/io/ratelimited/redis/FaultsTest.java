@@ -135,9 +135,11 @@ class FaultsTest {
         until(() -> log.all().size() == 2, "told", PATIENCE);
         assertThat(log.all().get(0))
                 .endsWith(
-                        "limits decide as their on-failure says: local admits 1/4 of each limit, since the instances are"
-                                + " not counted yet and expected-nodes is not set [RL-301]");
-        assertThat(log.all().get(1)).contains(": local admits 1/3 of each limit, since expected-nodes is 3 [RL-301]");
+                        "The on-failure policy applies; with 'local', this instance enforces 1/4 of each limit, because the instances are"
+                                + " not counted yet and expected-nodes is not set. Check the connection. [RL-301]");
+        assertThat(log.all().get(1))
+                .contains(
+                        "; with 'local', this instance enforces 1/3 of each limit, because expected-nodes is 3. Check");
     }
 
     /** Nobody knows whether Redis carries out a command that it has not answered in time, so it may count beside the local decision. */
@@ -446,8 +448,8 @@ class FaultsTest {
             }
             until(() -> lines.size() >= 2, "log lines", PATIENCE);
             assertThat(lines).hasSize(2);
-            assertThat(lines.get(0)).contains("does not decide");
-            assertThat(lines.get(1)).contains("decides again");
+            assertThat(lines.get(0)).contains("is unavailable");
+            assertThat(lines.get(1)).contains("is available again");
         } finally {
             logger.removeHandler(handler);
         }

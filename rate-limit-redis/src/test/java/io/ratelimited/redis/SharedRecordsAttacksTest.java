@@ -93,7 +93,10 @@ class SharedRecordsAttacksTest {
         assertThat(late.records().find(SEARCH)).isNull();
         assertThat(late.records().callers("search")).containsExactly("ann");
         until(() -> !late.health().problems().isEmpty(), "reported", PATIENCE);
-        assertThat(late.health().problems()).singleElement().asString().contains("6 of them", key("changes"));
+        assertThat(late.health().problems())
+                .singleElement()
+                .asString()
+                .contains("Ignored 6 unreadable records", key("changes"));
         assertThat(log.all())
                 .filteredOn(line -> line.contains("in place of changes"))
                 .hasSize(backends.size());
@@ -165,13 +168,13 @@ class SharedRecordsAttacksTest {
             assertThat(restricted.health().problems())
                     .singleElement()
                     .asString()
-                    .contains("refuses what instances share");
+                    .contains("rejects access to shared records");
             allow("+" + right);
             until(() -> restricted.health().problems().isEmpty(), "over", PATIENCE);
         }
         // The first of them says so again if it hears of the second right being gone before that is back.
         assertThat(log.all())
-                .filteredOn(line -> line.contains("refuses what instances share"))
+                .filteredOn(line -> line.contains("rejects access to shared records"))
                 .hasSizeBetween(2, 3);
     }
 

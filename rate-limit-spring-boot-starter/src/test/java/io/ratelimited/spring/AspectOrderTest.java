@@ -3,8 +3,14 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.micrometer.core.annotation.Timed;
+import io.micrometer.core.aop.TimedAspect;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -20,6 +26,8 @@ import org.springframework.cache.concurrent.ConcurrentMapCacheManager;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.resilience.InvocationRejectedException;
+import org.springframework.resilience.annotation.ConcurrencyLimit;
 import org.springframework.resilience.annotation.EnableResilientMethods;
 import org.springframework.resilience.annotation.Retryable;
 import org.springframework.scheduling.annotation.Async;
@@ -88,6 +96,30 @@ final class AspectOrderTest {
     }
 
     @Test
+    void rejectedCallsAreNotTimed() {
+        Service service = start();
+        service.timed();
+        assertThatThrownBy(service::timed).isInstanceOf(RateLimitExceededException.class);
+        assertThat(context.getBean(MeterRegistry.class).get("work").timer().count())
+                .isEqualTo(1);
+    }
+
+    @Test
+    void callThatWaitsForTheLimitHoldsAPlaceOfSpringsConcurrencyLimit() throws InterruptedException {
+        Service service = start();
+        ticker.autoAdvance();
+        service.one();
+        ticker.autoAdvance(false);
+        Thread waiting = new Thread(service::one);
+        waiting.start();
+        ticker.awaitSleeping(1);
+        assertThatThrownBy(service::one).isInstanceOf(InvocationRejectedException.class);
+        ticker.advance(Duration.ofSeconds(1));
+        waiting.join(20_000);
+        assertThat(waiting.isAlive()).isFalse();
+    }
+
+    @Test
     void asynchronousMethodCountsOnceAndItsRefusalFailsItsFuture() {
         Service service = start();
         assertThat(service.async().orTimeout(20, TimeUnit.SECONDS).join()).isEqualTo("async");
@@ -121,6 +153,14 @@ final class AspectOrderTest {
             throw new IllegalStateException("again");
         }
 
+        @Timed("work")
+        @RateLimited(rate = "1/s")
+        public void timed() {}
+
+        @ConcurrencyLimit(limit = 1, policy = ConcurrencyLimit.ThrottlePolicy.REJECT)
+        @RateLimited(rate = "1/s", policy = Policy.WAIT)
+        public void one() {}
+
         @Async
         @RateLimited(rate = "1/s")
         public CompletableFuture<String> async() {
@@ -144,6 +184,16 @@ final class AspectOrderTest {
         @Bean
         Transactions transactionManager() {
             return new Transactions();
+        }
+
+        @Bean
+        MeterRegistry meters() {
+            return new SimpleMeterRegistry();
+        }
+
+        @Bean
+        TimedAspect timedAspect(MeterRegistry meters) {
+            return new TimedAspect(meters);
         }
 
         @Bean

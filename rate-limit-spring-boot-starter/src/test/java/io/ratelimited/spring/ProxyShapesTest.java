@@ -148,7 +148,7 @@ final class ProxyShapesTest {
             assertThat(context).hasNotFailed();
             context.getBean(Contacts.class).findByName("Ada");
             context.getBean(Contacts.class).findByName("Ada");
-            assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before");
+            assertThat(output).containsOnlyOnce("Bean 'contacts' is not rate limited: no proxy intercepts");
         });
     }
 
@@ -163,7 +163,7 @@ final class ProxyShapesTest {
             orders.place("1");
             assertThat(TestLimits.of(context).peek("find", null).remaining()).isEqualTo(9);
             assertThat(output)
-                    .containsOnlyOnce("Bean 'orders' is not limited: nothing stands before public java.lang.String "
+                    .containsOnlyOnce("Bean 'orders' is not rate limited: no proxy intercepts public java.lang.String "
                             + OrderService.class.getName() + ".place(java.lang.String). It was made");
         });
     }
@@ -200,8 +200,8 @@ final class ProxyShapesTest {
     void productMadeBeforeTheProxiesIsWarnedOf(CapturedOutput output) {
         runner.withUserConfiguration(OfFactory.class)
                 .withBean(EarlyProcessor.class)
-                .run(context ->
-                        assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before"));
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("Bean 'contacts' is not rate limited: no proxy intercepts"));
     }
 
     private ApplicationContextRunner application(Class<?> shape, Made made) {

@@ -1,9 +1,13 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.spring.text.PropertyText;
 import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 
-/** The configuration of a limit is invalid. Carries problem and remedy for the failure analysis. */
+/**
+ * The configuration of a limit is invalid: the message has the problem, the value and its origin, and {@link #remedy} the
+ * correction. Fails startup. Immutable.
+ */
 public final class InvalidRateLimitException extends RuntimeException {
 
     @Serial
@@ -12,16 +16,16 @@ public final class InvalidRateLimitException extends RuntimeException {
     private final String remedy;
 
     /**
-     * Describes a mistake.
+     * An error of one limit.
      *
      * @param limit name of the limit
-     * @param place annotation or property at fault
-     * @param problem the mistake, with the value
-     * @param remedy the correction
+     * @param place origin of the value: an annotation or a property
+     * @param problem the error, with the value and the valid range; without a period
+     * @param remedy the correction, an imperative
      */
     public InvalidRateLimitException(
             String limit, String place, String problem, String remedy, @Nullable Throwable cause) {
-        this("Limit '" + limit + "' (" + place + "): " + problem, remedy, cause);
+        this("Rate limit '" + limit + "' is invalid: " + problem + ". Origin: " + place + ".", remedy, cause);
     }
 
     private InvalidRateLimitException(String message, String remedy, @Nullable Throwable cause) {
@@ -30,19 +34,25 @@ public final class InvalidRateLimitException extends RuntimeException {
     }
 
     /**
-     * A mistake that belongs to no single limit.
+     * An error of a property that belongs to no single limit.
      *
-     * @param problem the mistake: the property and its value
-     * @param remedy the correction
+     * @param problem the error: the property, its value and the valid range; without a period
+     * @param remedy the correction, an imperative
      */
     public InvalidRateLimitException(String problem, String remedy) {
-        this(problem, remedy, null);
+        this(problem + ".", remedy, null);
     }
 
-    /** A property that belongs to no single limit is out of range. */
+    /**
+     * A property that belongs to no single limit is out of range.
+     *
+     * @param range the valid values, such as {@code must be from 1 to 128}
+     */
     public static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(
-                "Property " + property + " " + range + ": " + value, "Correct the property. [RL-102]", null);
+                "Property " + property + " is " + (value == null ? "missing" : PropertyText.of(value)) + ", but " + range + ".",
+                "Correct the property. [RL-102]",
+                null);
     }
 
     public InvalidRateLimitException(String limit, String place, String problem, String remedy) {

@@ -88,7 +88,8 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
             case MONTH -> "a day from 1 to 31";
             case YEAR -> "a month and day such as 04-01";
         };
-        return new IllegalArgumentException("must be " + days + " for a rate per " + period + ": " + text, cause);
+        return new IllegalArgumentException(
+                "is " + text + ", but must be " + days + " for a rate per " + period, cause);
     }
 
     /** The day on which windows begin, as it is written: {@code MONDAY}, {@code 15}, {@code 04-01}. */

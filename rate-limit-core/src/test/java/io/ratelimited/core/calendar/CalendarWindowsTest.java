@@ -58,13 +58,13 @@ class CalendarWindowsTest {
     })
     void aDayThatThePeriodDoesNotHaveIsRefusedWithOneThatItHas(CalendarPeriod period, String text) {
         String example = switch (period) {
-            case WEEK -> "must be a day of the week, from MONDAY to SUNDAY, for a rate per week: ";
-            case MONTH -> "must be a day from 1 to 31 for a rate per month: ";
-            case YEAR -> "must be a month and day such as 04-01 for a rate per year: ";
+            case WEEK -> "must be a day of the week, from MONDAY to SUNDAY, for a rate per week";
+            case MONTH -> "must be a day from 1 to 31 for a rate per month";
+            case YEAR -> "must be a month and day such as 04-01 for a rate per year";
         };
         assertThatThrownBy(() -> CalendarWindows.of(period, text, ZoneOffset.UTC))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage(example + text);
+                .hasMessage("is " + text + ", but " + example);
     }
 
     @Test

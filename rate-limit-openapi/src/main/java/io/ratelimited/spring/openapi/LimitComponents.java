@@ -162,7 +162,7 @@ final class LimitComponents {
             problem.addProperty(
                     "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE_OVERLOADED));
             ApiResponse busy = new ApiResponse()
-                    .description("The service has too much to do.")
+                    .description("The service is overloaded.")
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
             addRetryAfter(busy);
             components.addResponses(OVERLOADED, busy);

@@ -141,11 +141,9 @@ final class CommandSender {
         if (!deceived) {
             deceived = true;
             threads.warn(
-                    () ->
-                            "A caller asks a limit on Redis and waits for it on a thread that reads the replies of Redis; see"
-                                    + " the stack. The limit decides as its on-failure says, and no caller runs on these threads"
-                                    + " from now on. Ask asynchronously there, or go on elsewhere before, as by"
-                                    + " publishOn(Schedulers.boundedElastic())",
+                    () -> "Blocking rate limit call on a Redis I/O thread; see the stack. The on-failure policy was"
+                            + " applied, and no caller runs on these threads from now on. Call it asynchronously,"
+                            + " or on another thread, such as with publishOn(Schedulers.boundedElastic())",
                     new Throwable("waits for Redis on a thread that reads its replies"));
         }
         return true;
@@ -289,7 +287,7 @@ final class CommandSender {
             if (isDone()) {
                 return;
             }
-            TimeoutException late = new TimeoutException("Redis did not answer in time");
+            TimeoutException late = new TimeoutException("Redis did not respond in time");
             health.timedOut();
             server.failed(key, sentAt, late, awaited);
             CompletableFuture<?> unanswered = sent;

@@ -49,7 +49,7 @@ final class Deadlines {
         @Override
         public void expire() {
             if (!future.isDone()) {
-                future.completeExceptionally(new TimeoutException("Redis did not answer in time"));
+                future.completeExceptionally(new TimeoutException("Redis did not respond in time"));
             }
         }
     }

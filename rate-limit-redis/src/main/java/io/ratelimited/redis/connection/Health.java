@@ -95,7 +95,7 @@ public final class Health {
     synchronized void stillAway(Throwable reason) {
         lastFailure = reason;
         if (away && changes > LOGGED_CHANGES && threads.nanos() - changesSince >= LOG_PAUSE) {
-            logChange(threads::warn, () -> "Redis does not decide (" + Replies.text(reason) + ")");
+            logChange(threads::warn, () -> "Redis is unavailable (" + Replies.text(reason) + ")");
         }
     }
 
@@ -137,11 +137,10 @@ public final class Health {
             if (everBack) {
                 since = threads.now();
             }
-            String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
             logChange(
                     threads::warn,
-                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get()
-                            + " [RL-301]");
+                    () -> "Redis is unavailable (" + Replies.text(reason) + "). The on-failure policy applies"
+                            + share.get() + ". Check the connection. [RL-301]");
         }
     }
 
@@ -156,7 +155,8 @@ public final class Health {
         if (changes < LOGGED_CHANGES) {
             log.accept(text);
         } else if (changes == LOGGED_CHANGES) {
-            log.accept(() -> text.get() + "; this comes and goes, and is not logged for a minute: ask health");
+            log.accept(
+                    () -> text.get() + "; this changes often and is not logged for a minute: see the health endpoint");
         }
     }
 
@@ -165,7 +165,8 @@ public final class Health {
         if (!away && !everBack) {
             away = true;
             threads.warn(() -> "Redis has not been reached within " + millis
-                    + " ms and is still tried; limits decide as their on-failure says" + share.get() + " [RL-301]");
+                    + " ms; attempts continue. The on-failure policy applies" + share.get()
+                    + ". [RL-301]");
         }
     }
 
@@ -175,9 +176,9 @@ public final class Health {
             since = threads.now();
         }
         if (away && everBack) {
-            logChange(threads::warn, () -> "Redis decides again");
+            logChange(threads::warn, () -> "Redis is available again");
         } else if (away) {
-            logChange(threads::info, () -> "Redis decides: connected");
+            logChange(threads::info, () -> "Redis is available: connected");
         }
         away = false;
         everBack = true;

@@ -161,7 +161,7 @@ final class ServerTime {
         } else if (offset == null) {
             if (failure == null) {
                 threads.warn(() -> "Redis does not return the time (" + failed
-                        + "); limits decide as their on-failure says. If TIME is refused, allow it to the user of the"
+                        + "). The on-failure policy applies. If TIME is refused, allow it to the user of the"
                         + " limits, at least outside scripts");
             }
             failure = failed;

@@ -63,12 +63,13 @@ public final class Nodes {
 
     /** Returns the share of a limit that decides locally, for the log. */
     public String describeShare() {
-        return ": local admits " + (sharers() == 1 ? "all" : "1/" + sharers()) + " of each limit"
+        return "; with 'local', this instance enforces " + (sharers() == 1 ? "all" : "1/" + sharers())
+                + " of each limit"
                 + (expected > 0
-                        ? ", since expected-nodes is " + expected
+                        ? ", because expected-nodes is " + expected
                         : complete
-                                ? ", by the instances that were counted"
-                                : ", since the instances are not counted yet and expected-nodes is not set");
+                                ? ", because so many instances were counted"
+                                : ", because the instances are not counted yet and expected-nodes is not set");
     }
 
     long origin() {

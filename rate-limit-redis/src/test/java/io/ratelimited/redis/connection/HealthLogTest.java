@@ -28,12 +28,13 @@ class HealthLogTest {
         }
         assertThat(log.all()).hasSize(10);
         assertThat(log.all().get(9))
-                .isEqualTo("Redis decides again; this comes and goes, and is not logged for a minute: ask health");
+                .isEqualTo(
+                        "Redis is available again; this changes often and is not logged for a minute: see the health endpoint");
 
         clock.advance(Duration.ofMinutes(1));
         health.away(new IOException("late"));
         assertThat(log.all()).hasSize(11);
-        assertThat(log.all().get(10)).startsWith("Redis does not decide (java.io.IOException: late)");
+        assertThat(log.all().get(10)).startsWith("Redis is unavailable (java.io.IOException: late)");
     }
 
     @Test
@@ -43,7 +44,7 @@ class HealthLogTest {
         health.away(new IOException("gone"));
         health.back();
         assertThat(log.levels()).containsExactly(Level.WARNING, Level.INFO, Level.WARNING, Level.WARNING);
-        assertThat(log.all().get(1)).isEqualTo("Redis decides: connected");
+        assertThat(log.all().get(1)).isEqualTo("Redis is available: connected");
     }
 
     @Test
@@ -60,6 +61,6 @@ class HealthLogTest {
         health.stillAway(new IOException("gone"));
         health.stillAway(new IOException("gone"));
         assertThat(log.all()).hasSize(11);
-        assertThat(log.all().get(10)).isEqualTo("Redis does not decide (java.io.IOException: gone)");
+        assertThat(log.all().get(10)).isEqualTo("Redis is unavailable (java.io.IOException: gone)");
     }
 }

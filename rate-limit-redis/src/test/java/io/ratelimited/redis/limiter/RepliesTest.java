@@ -372,7 +372,7 @@ class RepliesTest {
             assertThat(log).singleElement().asString().contains("reached", "on-failure");
             reachable.complete(null);
             until(() -> log.size() == 2, "told", PATIENCE);
-            assertThat(log.get(1)).isEqualTo("Redis decides: connected");
+            assertThat(log.get(1)).isEqualTo("Redis is available: connected");
             until(() -> backend.health().state() == RedisHealth.State.UP, "up", PATIENCE);
         } finally {
             logger.setFilter(before);

@@ -51,7 +51,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         Set<String> unknown = new TreeSet<>(members.keySet());
         unknown.removeAll(OF_CALLER);
         if (!unknown.isEmpty()) {
-            throw new IllegalArgumentException("the budget of a caller has no " + unknown
+            throw new IllegalArgumentException("an override has no " + unknown
                     + SimilarName.hint(unknown.iterator().next(), OF_CALLER) + "; use some of " + OF_CALLER
                     + "; nothing was changed");
         }

@@ -125,7 +125,7 @@ public final class RateLimitsEndpoint {
                 changed.change(name, request.properties());
             }
         } catch (InvalidRateLimitException ex) {
-            throw new IllegalArgumentException(ex.getMessage() + ". " + ex.remedy(), ex);
+            throw new IllegalArgumentException(ex.getMessage() + " " + ex.remedy(), ex);
         }
         Map<String, Object> answer = limit(name, key);
         answer.put("scope", PropertyText.of(limit.scope()));

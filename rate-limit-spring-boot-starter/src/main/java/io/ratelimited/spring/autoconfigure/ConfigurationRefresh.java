@@ -54,10 +54,10 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
             PropertyRanges.check(refreshed);
             registry.refresh(refreshed.limitSettings());
         } catch (InvalidRateLimitException ex) {
-            LOG.error("Rate limits stay as they are. " + ex.getMessage() + ". " + ex.remedy());
+            LOG.error("The configuration was not applied. " + ex.getMessage() + " " + ex.remedy());
         } catch (BindException ex) {
             String reason = NestedExceptionUtils.getMostSpecificCause(ex).getMessage();
-            LOG.error("Rate limits stay as they are: " + ex.getMessage() + " (" + reason + ")");
+            LOG.error("The configuration was not applied: " + ex.getMessage() + " (" + reason + ")");
         }
     }
 }

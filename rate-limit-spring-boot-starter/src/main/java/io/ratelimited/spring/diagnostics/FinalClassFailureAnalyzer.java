@@ -35,7 +35,7 @@ final class FinalClassFailureAnalyzer extends AbstractFailureAnalyzer<AopConfigE
                         .findFirst()
                         .map(limited -> new FailureAnalysis(
                                 limited.place() + ": class " + type.getName()
-                                        + " is final, so that Spring's proxies cannot limit calls of it",
+                                        + " is final, so Spring's proxies cannot intercept it",
                                 "Make the class open (Kotlin: with the plugin kotlin-spring), let it implement an"
                                         + " interface and set spring.aop.proxy-target-class: false, or weave"
                                         + " (rate-limit.aspect.mode: woven). [RL-108]",

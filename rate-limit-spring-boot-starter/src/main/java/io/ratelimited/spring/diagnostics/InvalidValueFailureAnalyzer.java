@@ -42,23 +42,24 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
         }
         if (type.isEnum() && property != null) {
             return new FailureAnalysis(
-                    "Property " + name + " must be one of " + PropertyText.values(type) + ": " + written(property),
-                    "Correct it, or remove it to have the default. [RL-102]",
+                    "Property " + name + " is " + written(property) + ", but must be one of "
+                            + PropertyText.values(type),
+                    "Correct it, or remove it to use the default. [RL-102]",
                     cause);
         }
         Throwable refused = NestedExceptionUtils.getMostSpecificCause(cause);
         if (refused instanceof ConverterNotFoundException) {
             ConfigurationProperty text = property == null ? find(name) : property;
             return new FailureAnalysis(
-                    "Property " + name + " has properties of its own and no text"
+                    "Property " + name + " has nested properties, but no value"
                             + (text == null ? "" : ": " + written(text)),
-                    "Write what is meant below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]",
+                    "Set a property below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]",
                     cause);
         }
         return type == LimitProperties.class && refused instanceof IllegalArgumentException
                 ? new FailureAnalysis(
                         "Property " + name + "." + refused.getMessage(),
-                        "Correct it, or remove it to have the default. [RL-102]",
+                        "Correct it, or remove it to use the default. [RL-102]",
                         cause)
                 : null;
     }

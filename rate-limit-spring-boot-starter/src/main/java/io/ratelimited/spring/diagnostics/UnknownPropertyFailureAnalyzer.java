@@ -39,7 +39,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
                 .collect(Collectors.joining(System.lineSeparator()));
         return new FailureAnalysis(
                 problems,
-                "Correct or remove it. The name of a limit that has a dot, capitals or parentheses stands in brackets, as"
+                "Correct or remove it. Put the name of a limit with a dot, capitals or parentheses in brackets, as"
                         + " in rate-limit.limits[OrderController.place].rate. [RL-101]",
                 cause);
     }

@@ -99,7 +99,7 @@ public final class RedisRateLimitAutoConfiguration {
         if (application.isBlank()) {
             LogText.lines(RedisRateLimitAutoConfiguration.class)
                     .warn("spring.application.name is not set, so limits on Redis have the prefix " + common
-                            + ": every application without a name that uses this Redis shares their budgets and"
+                            + ": every application without a name that uses this Redis shares their limits and"
                             + " changes. Set spring.application.name or rate-limit.redis.key-prefix. [RL-217]");
             return common;
         }

@@ -127,7 +127,7 @@ class BlockedKeysTest {
                     .containsEntry("blockMax", "1h");
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> endpoint.update("door", "blockMax=1m"))
-                    .withMessageContaining("blockMax must be from block, 5m, to 365d: PT1M");
+                    .withMessageContaining("blockMax is 1m, but must be from block, 5m, to 365d");
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> endpoint.update("door", "block=soon"))
                     .withMessageContaining("block of rate limit 'door' cannot be \"soon\"; use a duration");

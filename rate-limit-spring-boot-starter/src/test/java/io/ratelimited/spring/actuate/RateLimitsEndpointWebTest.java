@@ -134,7 +134,7 @@ class RateLimitsEndpointWebTest {
         assertThat(post("/quota", "{\"rate\": \"2000000/month\"}").statusCode()).isEqualTo(200);
         assertThat(JsonPath.<Integer>read(get("/quota").body(), "$.remaining")).isEqualTo(1_999_997);
         assertThat(post("/quota", "{\"startsOn\": \"MONDAY\"}").body())
-                .contains("startsOn must be a day from 1 to 31 for a rate per month: MONDAY");
+                .contains("startsOn is MONDAY, but must be a day from 1 to 31 for a rate per month");
         assertThat(post("/quota", "{\"rate\": \"5/week\", \"startsOn\": \"SUNDAY\"}")
                         .statusCode())
                 .isEqualTo(200);
@@ -324,7 +324,7 @@ class RateLimitsEndpointWebTest {
         String before = get("/search").body();
 
         assertThat(error("{\"rate\": \"200/x\"}")).contains("'search'", "rate", "200/x", "100/s");
-        assertThat(error("{\"rate\": \"200/s\", \"burst\": 0}")).contains("burst must be at least 1: 0");
+        assertThat(error("{\"rate\": \"200/s\", \"burst\": 0}")).contains("burst is 0, but must be at least 1");
         assertThat(error("{\"rate\": \"200/s\", \"burst\": \"many\"}")).contains("burst", "\"many\"", "whole number");
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"soon\"}")).contains("maxWait", "\"soon\"", "500ms");
         assertThat(error("{\"rate\": \"200/s\", \"policy\": \"block\"}"))
@@ -333,7 +333,8 @@ class RateLimitsEndpointWebTest {
                 .contains("'search': policy must be one of [REJECT, WAIT, SHADOW]", "DEFAULT; nothing was changed");
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}"))
                 .contains("maxWait", "REJECT", "Set the policy to WAIT");
-        assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}")).contains("slots has no meaning for TOKEN_BUCKET: 5");
+        assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}"))
+                .contains("slots is 5, but TOKEN_BUCKET does not support it");
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");
@@ -345,7 +346,7 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"rate\": \"200/s\", \"burts\": 400}"))
                 .contains("a limit has no [burts]", "use some of [block, ", "nothing was changed");
         assertThat(error("{\"bust\": 400}")).contains("a limit has no [bust] (did you mean 'burst'?); use some of");
-        assertThat(error("{\"burst\": -5}")).contains("burst must be at least 1: -5");
+        assertThat(error("{\"burst\": -5}")).contains("burst is -5, but must be at least 1");
         assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}")).contains("maxWait must be from 0s to 365d");
 
         assertThat(get("/search").body()).isEqualTo(before);

@@ -35,86 +35,86 @@ class BlockMistakesTest {
     }
 
     static Stream<Mistake> mistakes() {
-        String keyed = "'keyed' (rate-limit.limits.keyed.";
+        String keyed = ". Origin: rate-limit.limits.keyed.";
         return Stream.of(
                 of(
                         "no key",
                         Unkeyed.class,
-                        "'Unkeyed.call' (@RateLimited on " + HERE + "$Unkeyed.call()): block has no meaning for calls"
-                                + " without a key, as those of @RateLimited on " + HERE + "$Unkeyed.call(): 1m",
+                        "Rate limit 'Unkeyed.call' is invalid: block is 1m, but calls without a key cannot be blocked, as those of"
+                                + " @RateLimited on " + HERE + "$Unkeyed.call(). Origin: @RateLimited on " + HERE
+                                + "$Unkeyed.call().",
                         "Set the key of these calls, or remove block. [RL-103]"),
                 of(
                         "a tier, and no key",
                         Unblocked.class,
-                        "'Unblocked.call' (rate-limit.limits[Unblocked.call].tiers.gold.block): block has no meaning",
+                        "Unblocked.call(). Origin: rate-limit.limits[Unblocked.call].tiers.gold.block.",
                         "remove block",
                         "rate-limit.limits[Unblocked.call].tiers.gold.block=1m",
                         "rate-limit.limits[Unblocked.call].tiers.gold.rate=2/s"),
                 of(
                         "CONCURRENCY",
                         InFlight.class,
-                        "'InFlight.call' (@RateLimited on " + HERE
-                                + "$InFlight.call(java.lang.String)): block has no meaning"
-                                        .replace("(java.lang.String)", "(String)")
-                                + " for CONCURRENCY: PT1M",
+                        "Rate limit 'InFlight.call' is invalid: block is 1m, but CONCURRENCY does not support it",
                         "Correct it in the annotation"),
                 of(
                         "a factor without a block",
                         Factor.class,
-                        "$Factor.call(String)): blockFactor has no meaning without block; set block, or remove it: 3.0",
+                        "blockFactor is 3.0, but has no effect without block; set block, or remove it. Origin: @RateLimited on "
+                                + HERE + "$Factor.call(String).",
                         "Correct it in the annotation"),
                 of(
                         "a longest block without a block",
                         Keyed.class,
-                        keyed + "block-max): blockMax has no meaning without block; set block, or remove it: PT1H",
+                        "blockMax is 1h, but has no effect without block; set block, or remove it" + keyed
+                                + "block-max.",
                         "Correct it in the annotation or under rate-limit.limits.keyed",
                         "rate-limit.limits.keyed.block-max=1h"),
                 of(
                         "a negative block",
                         Keyed.class,
-                        keyed + "block): block must be longer than 0s: PT-1S",
+                        "block is -1s, but must be longer than 0s" + keyed + "block.",
                         "Correct it",
                         "rate-limit.limits.keyed.block=-1s"),
                 of(
                         "a block of years",
                         Keyed.class,
-                        keyed + "block): block must be at most 365d: PT8784H",
+                        "block is 366d, but must be at most 365d" + keyed + "block.",
                         "Correct it",
                         "rate-limit.limits.keyed.block=366d"),
                 of(
                         "a longest block that is shorter",
                         Keyed.class,
-                        keyed + "block-max): blockMax must be from block, 1h, to 365d: PT1M",
+                        "blockMax is 1m, but must be from block, 1h, to 365d" + keyed + "block-max.",
                         "Correct it",
                         "rate-limit.limits.keyed.block=1h",
                         "rate-limit.limits.keyed.block-max=1m"),
                 of(
                         "a factor that shortens",
                         Keyed.class,
-                        keyed + "block-factor): blockFactor must be from 1 to 1000: 0.5",
+                        "blockFactor is 0.5, but must be from 1 to 1000" + keyed + "block-factor.",
                         "Correct it",
                         "rate-limit.limits.keyed.block=1h",
                         "rate-limit.limits.keyed.block-factor=0.5"),
                 of(
                         "no duration",
                         Soon.class,
-                        "$Soon.call(String)): block must be a duration such as 500ms, 10s or PT10S: \"soon\"",
+                        "block is \"soon\", but must be a duration such as 500ms, 10s or PT10S. Origin: @RateLimited on "
+                                + HERE + "$Soon.call(String).",
                         "Correct the annotation"),
                 of(
                         "uses that differ in what offends",
                         Charges.class,
-                        "'guesses' (rate-limit.limits.guesses.block): block counts either what calls are charged, as"
-                                + " @RateLimited on " + HERE
-                                + "$Charges.charged(String) says, or refused calls, as those"
-                                + " of @RateLimited on " + HERE + "$Charges.uncharged(String): 1m",
-                        "Give both a charge or none, or use two limits.",
+                        "Rate limit 'guesses' is invalid: block is 1m, but violations are either charges, as of @RateLimited on "
+                                + HERE + "$Charges.charged(String), or rejected calls, as of @RateLimited on " + HERE
+                                + "$Charges.uncharged(String). Origin: rate-limit.limits.guesses.block.",
+                        "Set charge for both or for none, or use two limits.",
                         "rate-limit.limits.guesses.rate=1/s",
                         "rate-limit.limits.guesses.block=1m"),
                 of(
                         "a route, which charges nothing",
                         Charged.class,
-                        "as @RateLimited on " + HERE + "$Charged.charged(String) says, or refused calls, as those of"
-                                + " rate-limit.routes[0]: 1m",
+                        "as of @RateLimited on " + HERE
+                                + "$Charged.charged(String), or rejected calls, as of rate-limit.routes[0].",
                         "use two limits",
                         "rate-limit.limits.guesses.rate=1/s",
                         "rate-limit.limits.guesses.block=1m",
@@ -124,8 +124,8 @@ class BlockMistakesTest {
                 of(
                         "a client without a key",
                         Keyed.class,
-                        keyed + "block): block has no meaning for calls without a key, as those of"
-                                + " rate-limit.clients.partner: 1m",
+                        "block is 1m, but calls without a key cannot be blocked, as those of rate-limit.clients.partner"
+                                + keyed + "block.",
                         "Set the key",
                         "rate-limit.limits.keyed.rate=1/s",
                         "rate-limit.limits.keyed.block=1m",
@@ -134,9 +134,7 @@ class BlockMistakesTest {
                 of(
                         "a route without a key",
                         Keyed.class,
-                        keyed
-                                + "block): block has no meaning for calls without a key, as those of"
-                                + " rate-limit.routes[0]",
+                        "block is 1m, but calls without a key cannot be blocked, as those of rate-limit.routes[0]",
                         "Set the key",
                         "rate-limit.limits.keyed.rate=1/s",
                         "rate-limit.limits.keyed.block=1m",

@@ -54,7 +54,7 @@ import org.springframework.web.servlet.function.ServerRequest;
 @ExtendWith(OutputCaptureExtension.class)
 class KeyAttacksTest {
 
-    private static final String INVENTED = "callers can invent the key";
+    private static final String INVENTED = "clients control the key";
 
     private final ApplicationContextRunner runner =
             Contexts.runner(new ManualTicker()).withBean("keys", Keys.class);
@@ -96,8 +96,9 @@ class KeyAttacksTest {
             assertThat(context).hasNotFailed();
             assertThat(output)
                     .containsOnlyOnce(" " + Prices.class.getName() + ".all: " + INVENTED
-                            + " of rate limit 'prices' \"" + key + "\", and each new key has a new budget. Add a limit"
-                            + " with the key clientIp to the same call, or let a bean look the key up, as in"
+                            + " of rate limit 'prices' \"" + key
+                            + "\", and each new key gets a fresh limit. Add a limit"
+                            + " with the key clientIp to the same call, or look the key up in a bean, as in"
                             + " @keys.owner(header('X-Api-Key')).");
         });
     }
@@ -352,12 +353,12 @@ class KeyAttacksTest {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(output)
-                            .containsOnlyOnce("callers can choose the tier of rate limit 'tier-of-form'")
-                            .containsOnlyOnce("callers can choose the when of rate limit 'when-of-form'")
-                            .containsOnlyOnce("callers can choose the when of rate limit 'when-of-args'")
-                            .containsOnlyOnce("callers can choose the permits of rate limit 'permits-of-form'")
-                            .containsOnlyOnce("callers can choose the permits of rate limit 'permits-of-path'")
-                            .containsOnlyOnce("callers can choose the priority of rate limit 'priority-of-path'");
+                            .containsOnlyOnce("clients control the tier of rate limit 'tier-of-form'")
+                            .containsOnlyOnce("clients control the when of rate limit 'when-of-form'")
+                            .containsOnlyOnce("clients control the when of rate limit 'when-of-args'")
+                            .containsOnlyOnce("clients control the permits of rate limit 'permits-of-form'")
+                            .containsOnlyOnce("clients control the permits of rate limit 'permits-of-path'")
+                            .containsOnlyOnce("clients control the priority of rate limit 'priority-of-path'");
                 });
     }
 
@@ -494,11 +495,11 @@ class KeyAttacksTest {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(output)
-                            .containsOnlyOnce("callers can choose the tier of rate limit 'tiered' \"header('X-Plan')\","
-                                    + " and with it their budget.")
-                            .containsOnlyOnce("callers can choose the when of rate limit 'waived'"
-                                    + " \"header('X-Internal') == null\", and so be without the limit.")
-                            .containsOnlyOnce("callers can choose the when of rate limit 'bound'")
+                            .containsOnlyOnce("clients control the tier of rate limit 'tiered' \"header('X-Plan')\","
+                                    + " and with it their limit.")
+                            .containsOnlyOnce("clients control the when of rate limit 'waived'"
+                                    + " \"header('X-Internal') == null\", so they can avoid the limit.")
+                            .containsOnlyOnce("clients control the when of rate limit 'bound'")
                             .doesNotContain("'inner'\"", "'planned' \"");
                 });
     }
@@ -514,8 +515,8 @@ class KeyAttacksTest {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(output)
-                            .containsOnlyOnce("rate-limit.routes[0]: callers can choose the tier of rate limit 'api'")
-                            .containsOnlyOnce("rate-limit.routes[0]: callers can choose the when of rate limit 'api'");
+                            .containsOnlyOnce("rate-limit.routes[0]: clients control the tier of rate limit 'api'")
+                            .containsOnlyOnce("rate-limit.routes[0]: clients control the when of rate limit 'api'");
                 });
     }
 
@@ -618,7 +619,7 @@ class KeyAttacksTest {
     void keysThatDoNotFitInMemoryAreReported(CapturedOutput output) {
         startWithHeap(runner.withBean(Keyed.class), 1_000_000L, 128);
         assertThat(output)
-                .containsOnlyOnce("Callers with many keys can fill memory: the limits log, users may remember 1,000,000"
+                .containsOnlyOnce("Many keys can fill the memory: the limits log, users may track 1,000,000"
                         + " keys each, which take 76,866 MB, more than half of the heap of 128 MB. Set"
                         + " rate-limit.memory.maximum-keys to 832, or give the JVM a larger heap (-Xmx).");
     }

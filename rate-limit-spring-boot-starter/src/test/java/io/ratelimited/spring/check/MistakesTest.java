@@ -65,17 +65,17 @@ class MistakesTest {
 
     @Test
     void aBurstOfMinusOneFailsStartup() {
-        assertThatFails(NegativeBurst.class, "burst must be at least 1: -1");
+        assertThatFails(NegativeBurst.class, "burst is -1, but must be at least 1");
     }
 
     @Test
     void aNegativeBlockFactorFailsStartup() {
-        assertThatFails(NegativeFactor.class, "blockFactor must be from 1 to 1000: -1.7");
+        assertThatFails(NegativeFactor.class, "blockFactor is -1.7, but must be from 1 to 1000");
     }
 
     @Test
     void aNegativeNumberOfCallsInFlightFailsStartup() {
-        assertThatFails(NegativeCalls.class, "maxConcurrent must be 0 or more: -1");
+        assertThatFails(NegativeCalls.class, "maxConcurrent is -1, but must be 0 or more");
     }
 
     @Test

@@ -84,63 +84,74 @@ class StartupRefusalTest {
                 // Properties
                 Mistake.of("a rate in a property")
                         .with("rate-limit.limits.good.rate=5/0s")
-                        .tells("'good' (rate-limit.limits.good.rate): rate must have a period", "\"5/0s\""),
+                        .tells(
+                                "'good' is invalid: rate is \"5/0s\", but must have a period",
+                                "Origin: rate-limit.limits.good.rate."),
                 Mistake.of("a burst in a property of an annotated limit", Partly.class)
                         .with("rate-limit.limits[Partly.call].burst=-3")
-                        .tells("(rate-limit.limits[Partly.call].burst): burst must be", ": -3"),
+                        .tells("burst is -3, but must be", "Origin: rate-limit.limits[Partly.call].burst."),
                 Mistake.of("a waiting line in the defaults")
                         .with("rate-limit.limits.good.rate=5/s", "rate-limit.defaults.max-waiting=-1")
-                        .tells("'good' (rate-limit.defaults.max-waiting): maxWaiting must be", ": -1"),
+                        .tells(
+                                "'good' is invalid: maxWaiting is -1, but must be",
+                                "Origin: rate-limit.defaults.max-waiting."),
                 Mistake.of("a rate of a tier")
                         .with("rate-limit.limits.good.rate=5/s", "rate-limit.limits.good.tiers.gold.rate=x")
-                        .tells("'good' (rate-limit.limits.good.tiers.gold.rate): rate must be", "\"x\""),
+                        .tells(
+                                "'good' is invalid: rate is \"x\", but must be",
+                                "Origin: rate-limit.limits.good.tiers.gold.rate."),
                 Mistake.of("a rate of the calendar for another algorithm")
                         .with("rate-limit.limits.good.rate=5/month")
                         .tells(
-                                "'good' (rate-limit.limits.good.rate): rate cannot be per month for TOKEN_BUCKET",
-                                "(use FIXED_WINDOW, or a fixed duration such as 30d): 5/month"),
+                                "Origin: rate-limit.limits.good.rate.",
+                                "but must not be per month for TOKEN_BUCKET",
+                                "(use FIXED_WINDOW, or a fixed duration such as 30d)"),
                 Mistake.of("a first day of a period of fixed length")
                         .with(
                                 "rate-limit.limits.good.algorithm=fixed-window",
                                 "rate-limit.limits.good.rate=5/d",
                                 "rate-limit.limits.good.starts-on=15")
                         .tells(
-                                "'good' (rate-limit.limits.good.starts-on): startsOn has no meaning for a rate of 5/d: 15",
+                                "Origin: rate-limit.limits.good.starts-on.",
+                                "startsOn is 15, but a rate of 5/d does not support it",
                                 "remove it, or use a rate per week, month or year"),
                 Mistake.of("a first day that a year does not have", Yearly.class)
                         .tells(
-                                "'Yearly.call' (@RateLimited on " + here + "$Yearly.call()): startsOn must be",
-                                "a month and day such as 04-01 for a rate per year: 15"),
+                                "'Yearly.call' is invalid: startsOn is ",
+                                "Origin: @RateLimited on " + here + "$Yearly.call().",
+                                "15, but must be a month and day such as 04-01 for a rate per year"),
                 Mistake.of("an order that is no number")
                         .with("rate-limit.aspect.order=first")
                         .tells("rate-limit.aspect.order", "\"first\""),
                 Mistake.of("a rate in a superclass that is not public", PublicSubclass.class)
-                        .tells("'PublicSubclass.call' (@RateLimited on " + here + "$PublicSubclass.call()): rate must"),
+                        .tells(
+                                "'PublicSubclass.call' is invalid: rate is",
+                                "Origin: @RateLimited on " + here + "$PublicSubclass.call()."),
                 // Names
                 Mistake.of("a misspelt name", Misspelt.class)
                         .with("rate-limit.limits.search.rate=5/s")
                         .tells("'serach'", "@RateLimited on " + here + "$Misspelt.call()", "did you mean 'search'?")
                         .and("rate-limit.limits.serach.rate"),
                 Mistake.of("a name that nothing defines", Misspelt.class)
-                        .tells("'serach'", "no limit of this name is defined")
+                        .tells("'serach'", "rate is missing")
                         .and("or correct the name"),
                 Mistake.of("an annotation that says nothing", Empty.class)
-                        .tells("'Empty.call'", "its rate")
+                        .tells("'Empty.call'", "rate is missing")
                         .and("rate-limit.limits[Empty.call].rate"),
                 Mistake.of("two limits under one name", Twins.class)
-                        .tells("'twin'", "defined differently at @RateLimited on " + here + "$Twins.")
+                        .tells("'twin'", "defined differently by @RateLimited on " + here + "$Twins.")
                         .and("another name"),
                 Mistake.of("one default name of two classes", One.Same.class, Other.Same.class)
                         .tells("'Same.call'", here + "$One$Same", here + "$Other$Same")
                         .and("a name"),
-                Mistake.of("one limit twice on a method", Twice.class).tells("'twice'", "the limit twice"),
+                Mistake.of("one limit twice on a method", Twice.class).tells("'twice'", "this limit twice"),
                 Mistake.of("limited and exempt at once", Both.class).tells("@RateLimited and @RateLimitExempt"),
                 Mistake.of("a name and another value", TwoNames.class)
                         .tells("$TwoNames.call()", "attribute 'name' and its alias 'value'", "[a] and [b]"),
                 Mistake.of("an unknown placeholder", Unresolved.class)
-                        .tells("'Unresolved.call'", "rate has a placeholder", "${no.such}"),
+                        .tells("'Unresolved.call'", "rate is ", "${no.such}"),
                 Mistake.of("an unknown placeholder in the name", UnresolvedName.class)
-                        .tells("name has a placeholder", "${no.such}"),
+                        .tells("name is ", "${no.such}"),
 
                 // Rates and durations
                 Mistake.of("an unparsable rate", BadRate.class)
@@ -151,9 +162,9 @@ class StartupRefusalTest {
                         .tells("'Empty.call'", "rate-limit.limits[Empty.call]", "\"lots\""),
                 Mistake.of("a negative rate", NegativeRate.class).tells("rate", "\"-1/s\""),
                 Mistake.of("an unparsable warm-up", BadWarmup.class)
-                        .tells("'BadWarmup.call'", "warmup must be a duration", "\"a while\""),
+                        .tells("'BadWarmup.call'", "but must be a duration", "\"a while\""),
                 Mistake.of("an unparsable longest wait", BadMaxWait.class)
-                        .tells("'BadMaxWait.call'", "maxWait must be a duration", "\"soon\""),
+                        .tells("'BadMaxWait.call'", "but must be a duration", "\"soon\""),
                 Mistake.of("an unparsable duration in the properties", Good.class)
                         .with("rate-limit.limits[Good.call].max-wait=soon")
                         .tells("rate-limit.limits[Good.call].max-wait", "soon"),
@@ -161,42 +172,42 @@ class StartupRefusalTest {
                         .with("rate-limit.limits[Good.call].burst=many")
                         .tells("rate-limit.limits[Good.call].burst", "many"),
                 Mistake.of("a negative longest wait", NegativeMaxWait.class)
-                        .tells("maxWait must be from 0s to 365d", "PT-1S"),
+                        .tells("maxWait is -1s, but must be from 0s to 365d"),
 
                 // Attributes
-                Mistake.of("a burst of zero", NoBurst.class).tells("burst must be at least 1: 0"),
+                Mistake.of("a burst of zero", NoBurst.class).tells("burst is 0, but must be at least 1"),
                 Mistake.of("more permits than the burst", Greedy.class)
-                        .tells("permits = 6", "at most 5")
+                        .tells("permits is 6", "at most 5")
                         .and("raise the limit"),
-                Mistake.of("more permits than a window has", GreedyWindow.class).tells("permits = 6", "at most 5"),
+                Mistake.of("more permits than a window has", GreedyWindow.class).tells("permits is 6", "at most 5"),
                 Mistake.of("more permits than the burst of a tier", Tiered.class)
                         .with(
                                 "rate-limit.limits.tiered.permits=8",
                                 "rate-limit.limits.tiered.tiers.free.rate=5/s",
                                 "rate-limit.limits.tiered.rate=10/s")
-                        .tells("permits = 8", "at most 5", "tier 'free'"),
-                Mistake.of("permits of zero", NoPermits.class).tells("permits must be a whole number", ": 0"),
-                Mistake.of("a part of a permit", HalfPermit.class).tells("permits must be a whole number", ": 1.5"),
+                        .tells("permits is 8", "at most 5", "tier 'free'"),
+                Mistake.of("permits of zero", NoPermits.class).tells("permits is 0, but must be a whole number"),
+                Mistake.of("a part of a permit", HalfPermit.class).tells("permits is 1.5, but must be a whole number"),
                 Mistake.of("permits beyond all numbers", TooManyPermits.class)
-                        .tells("permits must be a whole number", "99999999999999999999"),
+                        .tells("but must be a whole number", "99999999999999999999"),
                 Mistake.of("a burst for a warm-up", BurstOfWarmUp.class)
-                        .tells("burst has no meaning for WARM_UP: 5; remove it"),
+                        .tells("burst is 5, but WARM_UP does not support it; remove it"),
                 Mistake.of("a warm-up without WARM_UP", WarmBucket.class)
-                        .tells("warmup has no meaning for TOKEN_BUCKET"),
+                        .tells(", but TOKEN_BUCKET does not support it"),
                 Mistake.of("maxConcurrent without CONCURRENCY", ConcurrentBucket.class)
-                        .tells("maxConcurrent has no meaning for TOKEN_BUCKET: 5"),
+                        .tells("maxConcurrent is 5, but TOKEN_BUCKET does not support it"),
                 Mistake.of("a rate for CONCURRENCY", RateOfConcurrency.class)
-                        .tells("rate has no meaning for CONCURRENCY: 5/s"),
+                        .tells("rate is 5/s, but CONCURRENCY does not support it"),
                 Mistake.of("a number of calls as the rate of CONCURRENCY", Good.class)
                         .with(
                                 "rate-limit.limits[Good.call].algorithm=concurrency",
                                 "rate-limit.limits[Good.call].rate=2")
-                        .tells("rate has no meaning for CONCURRENCY: 2; use maxConcurrent instead"),
+                        .tells("rate is 2, but CONCURRENCY does not support it; use maxConcurrent instead"),
                 Mistake.of("CONCURRENCY without maxConcurrent", NoConcurrency.class)
-                        .tells("its maxConcurrent"),
+                        .tells("maxConcurrent is missing"),
                 Mistake.of("slots of a token bucket", Good.class)
                         .with("rate-limit.limits[Good.call].slots=5")
-                        .tells("'Good.call'", "rate-limit.limits[Good.call]", "slots has no meaning"),
+                        .tells("'Good.call'", "rate-limit.limits[Good.call]", "does not support it"),
                 Mistake.of("the algorithm of an annotation that states none, in a property")
                         .with("rate-limit.limits.search.rate=5/s", "rate-limit.limits.search.algorithm=default")
                         .tells(
@@ -218,14 +229,14 @@ class StartupRefusalTest {
                                 "rate-limit.limits.tiered.tiers.gold.algorithm=default")
                         .tells("Property rate-limit.limits.tiered.tiers.gold.algorithm must be one of [TOKEN_BUCKET, "),
                 Mistake.of("maxWait without WAIT", WaitWithoutPolicy.class)
-                        .tells("'WaitWithoutPolicy.call'", "maxWait has no meaning for policy REJECT: PT2S")
+                        .tells("'WaitWithoutPolicy.call'", "maxWait is 2s, but policy REJECT does not support it")
                         .and("Set the policy to WAIT"),
                 Mistake.of("max-wait without wait in the properties", Good.class)
                         .with("rate-limit.limits[Good.call].max-wait=2s")
-                        .tells("rate-limit.limits[Good.call]", "maxWait has no meaning for policy REJECT"),
+                        .tells("rate-limit.limits[Good.call]", ", but policy REJECT does not support it"),
                 Mistake.of("an overshoot that is no percentage", Good.class)
                         .with("rate-limit.limits[Good.call].max-overshoot=lots")
-                        .tells("maxOvershoot must be from 0% to 100%", "\"lots\""),
+                        .tells("but must be from 0% to 100%", "\"lots\""),
                 Mistake.of("a backend that is not there", Good.class)
                         .with("rate-limit.backend=redis")
                         .tells("Property rate-limit.backend is redis, but nothing provides it")
@@ -279,12 +290,12 @@ class StartupRefusalTest {
                         .tells("key names the unknown parameter #result"),
                 Mistake.of("a charge with more fixed permits than can be had", Charged.class)
                         .with("rate-limit.limits.charged.permits=6")
-                        .tells("permits", "6", "at most 5 go at once"),
+                        .tells("permits", "6", "admits at most 5 per call"),
                 Mistake.of("a charge of calls in flight", ChargedInFlight.class)
                         .tells(
                                 "'ChargedInFlight.call'",
                                 "@RateLimited on " + here + "$ChargedInFlight.call()",
-                                "charge has no meaning for CONCURRENCY",
+                                "but CONCURRENCY counts calls in flight and does not support it",
                                 "\"#count\"")
                         .and("Remove it"),
                 Mistake.of("a charge in a property of calls in flight that no method uses")
@@ -292,18 +303,19 @@ class StartupRefusalTest {
                                 "rate-limit.limits.places.algorithm=concurrency",
                                 "rate-limit.limits.places.max-concurrent=5",
                                 "rate-limit.limits.places.charge=1")
-                        .tells("'places' (rate-limit.limits.places.charge): charge has no meaning for CONCURRENCY"),
+                        .tells(
+                                "but CONCURRENCY counts calls in flight and does not support it. Origin: rate-limit.limits.places.charge."),
                 Mistake.of("a charge of a limit that a property makes one of calls in flight", Charged.class)
                         .with(
                                 "rate-limit.limits.charged.algorithm=concurrency",
                                 "rate-limit.limits.charged.max-concurrent=5")
-                        .tells("'charged'", "charge has no meaning for CONCURRENCY"),
+                        .tells("'charged'", "but CONCURRENCY counts calls in flight and does not support it"),
                 Mistake.of("a charge of a tier", Charged.class)
                         .with("rate-limit.limits.charged.tiers.gold.charge=2")
-                        .tells("tier 'gold'", "a tier cannot set charge: 2"),
+                        .tells("tier 'gold'", "tiers cannot set charge, which is 2"),
                 Mistake.of("an unknown bean", UnknownBean.class).tells("names the unknown bean @plans"),
                 Mistake.of("a key without equals", KeyWithoutEquals.class)
-                        .tells("is no key", "KeyWithoutEquals$FinalLock")
+                        .tells("is not a key", "KeyWithoutEquals$FinalLock")
                         .and("its id"),
 
                 // Fallbacks
@@ -326,7 +338,7 @@ class StartupRefusalTest {
                 // Tiers
                 Mistake.of("a policy of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.policy=wait")
-                        .tells("tier 'gold'", "a tier cannot set policy: WAIT"),
+                        .tells("tier 'gold'", "tiers cannot set policy, which is WAIT"),
                 Mistake.of("an unparsable rate of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.rate=fast")
                         .tells("'tiered'", "tiers.gold.rate", "\"fast\""),
@@ -353,10 +365,11 @@ class StartupRefusalTest {
                         .and("@RateLimitExempt"),
                 Mistake.of("a final method of a library's class", OfLibrary.class)
                         .tells(
-                                "'OfLibrary' (@RateLimited on " + here + "$OfLibrary)",
+                                "'OfLibrary' is invalid: ",
+                                "Origin: @RateLimited on " + here + "$OfLibrary.",
                                 "is final in org.springframework.context.support.ApplicationObjectSupport")
                         .and("annotate methods instead of the class"),
-                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call makes a bean"),
+                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call creates a bean"),
 
                 // Properties
                 Mistake.of("an unknown property of a limit", Good.class)
@@ -413,35 +426,35 @@ class StartupRefusalTest {
                         .tells("rate-limit.enabled", "treu"),
                 Mistake.of("a rate in the place of a limit")
                         .with("rate-limit.limits.search=100/s")
-                        .tells("Property rate-limit.limits.search has properties of its own and no text: 100/s")
+                        .tells("Property rate-limit.limits.search has nested properties, but no value: 100/s")
                         .and("rate-limit.limits.search.rate: 100/s"),
                 Mistake.of("a rate in the place of all limits")
                         .with("rate-limit.limits=100/s")
-                        .tells("Property rate-limit.limits has properties of its own and no text: 100/s"),
+                        .tells("Property rate-limit.limits has nested properties, but no value: 100/s"),
                 Mistake.of("an address in the place of Redis")
                         .with("rate-limit.redis=redis://localhost")
-                        .tells("Property rate-limit.redis has properties of its own and no text: redis://localhost"),
+                        .tells("Property rate-limit.redis has nested properties, but no value: redis://localhost"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells(
-                                "Property rate-limit.limits[Good.call].algorithm must be one of [token-bucket, ",
-                                "sliding-log, concurrency, adaptive]: buckets")
+                                "but must be one of [token-bucket, ",
+                                "Property rate-limit.limits[Good.call].algorithm is buckets (")
                         .and("Correct it"),
                 Mistake.of("a status that refuses nothing")
                         .with("rate-limit.http.status=200")
-                        .tells("rate-limit.http.status must be from 400 to 599: 200"),
+                        .tells("rate-limit.http.status is 200, but must be from 400 to 599"),
                 Mistake.of("no keys")
                         .with("rate-limit.memory.maximum-keys=0")
-                        .tells("rate-limit.memory.maximum-keys must be at least 1: 0"),
+                        .tells("rate-limit.memory.maximum-keys is 0, but must be at least 1"),
                 Mistake.of("no nodes")
                         .with("rate-limit.redis.expected-nodes=0")
-                        .tells("rate-limit.redis.expected-nodes must be at least 1: 0"),
+                        .tells("rate-limit.redis.expected-nodes is 0, but must be at least 1"),
                 Mistake.of("no time for Redis")
                         .with("rate-limit.redis.timeout=0ms")
-                        .tells("rate-limit.redis.timeout must be from 1ms to 1m: PT0S"),
+                        .tells("rate-limit.redis.timeout is 0s, but must be from 1ms to 1m"),
                 Mistake.of("an impossible prefix of addresses")
                         .with("rate-limit.http.ipv6-prefix-length=129")
-                        .tells("rate-limit.http.ipv6-prefix-length must be from 1 to 128: 129"));
+                        .tells("rate-limit.http.ipv6-prefix-length is 129, but must be from 1 to 128"));
     }
 
     @Test
@@ -454,7 +467,9 @@ class StartupRefusalTest {
         } catch (RuntimeException expected) {
             assertThat(output)
                     .contains("APPLICATION FAILED TO START")
-                    .contains("Limit 'BadRate.call' (@RateLimited on " + BadRate.class.getName() + ".call())")
+                    .contains(
+                            "Rate limit 'BadRate.call' is invalid: rate is ",
+                            "Origin: @RateLimited on " + BadRate.class.getName() + ".call().")
                     .contains("Action:")
                     .doesNotContain("at io.ratelimited");
             return;

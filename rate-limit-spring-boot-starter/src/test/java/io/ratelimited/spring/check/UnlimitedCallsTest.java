@@ -120,7 +120,7 @@ class UnlimitedCallsTest {
         runner.withBean("early", Early.class)
                 .withBean(EarlyProcessor.class)
                 .run(context -> assertThat(output)
-                        .containsOnlyOnce("Bean 'early' is not limited: nothing stands before")
+                        .containsOnlyOnce("Bean 'early' is not rate limited: no proxy intercepts")
                         .contains("$Early.place()"));
     }
 
@@ -129,7 +129,7 @@ class UnlimitedCallsTest {
         runner.withInitializer(context -> ((GenericApplicationContext) context)
                         .getBeanFactory()
                         .registerSingleton("instance", new Early()))
-                .run(context -> assertThat(output).containsOnlyOnce("Bean 'instance' is not limited"));
+                .run(context -> assertThat(output).containsOnlyOnce("Bean 'instance' is not rate limited"));
     }
 
     @Test
@@ -142,8 +142,8 @@ class UnlimitedCallsTest {
             }
             runner.withParent(parent).withBean("limited", Early.class).run(child -> child.getBean(Early.class));
             assertThat(output)
-                    .containsOnlyOnce("Bean 'child' is not limited: nothing stands before")
-                    .containsOnlyOnce("Bean 'later' is not limited: nothing stands before")
+                    .containsOnlyOnce("Bean 'child' is not rate limited: no proxy intercepts")
+                    .containsOnlyOnce("Bean 'later' is not rate limited: no proxy intercepts")
                     .doesNotContain("Bean 'limited'");
         });
     }
@@ -203,10 +203,10 @@ class UnlimitedCallsTest {
         scopes().withPropertyValues("spring.aop.auto=false").run(context -> {
             ask(context);
             assertThat(output)
-                    .containsOnlyOnce("Bean 'one' is not limited")
-                    .containsOnlyOnce("Bean 'prototype' is not limited")
-                    .containsOnlyOnce("Bean 'product' is not limited")
-                    .containsOnlyOnce("Bean 'scoped' is not limited");
+                    .containsOnlyOnce("Bean 'one' is not rate limited")
+                    .containsOnlyOnce("Bean 'prototype' is not rate limited")
+                    .containsOnlyOnce("Bean 'product' is not rate limited")
+                    .containsOnlyOnce("Bean 'scoped' is not rate limited");
         });
     }
 
@@ -255,14 +255,15 @@ class UnlimitedCallsTest {
                     assertThat(context).hasNotFailed();
                     assertThat(output)
                             .containsOnlyOnce(
-                                    "Rate limit 'logins' (rate-limit.limits.logins) is left out: no bean, route or client uses it, and alone it is incomplete: its rate is missing. Complete it, or remove it")
-                            .containsOnlyOnce("zone has no meaning for TOKEN_BUCKET, and no other algorithm is stated")
-                            .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is left out")
-                            .containsOnlyOnce("uses it (did you mean 'Early.place'?), and alone");
+                                    "Rate limit 'logins' (rate-limit.limits.logins) is ignored: nothing uses it, and rate is missing. Complete it, or remove it")
+                            .containsOnlyOnce(
+                                    "zone is set, but TOKEN_BUCKET does not support it, and no other algorithm is set")
+                            .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is ignored")
+                            .containsOnlyOnce("uses it (did you mean 'Early.place'?), and rate");
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThatThrownBy(() -> limits.tryAcquire("logins", "ann"))
                             .isInstanceOf(InvalidRateLimitException.class)
-                            .hasMessageContaining("sets its rate");
+                            .hasMessageContaining("rate is missing: neither an annotation nor a property sets it");
                 });
     }
 
@@ -275,7 +276,10 @@ class UnlimitedCallsTest {
                         "rate-limit.limits.api.missing-key=deny",
                         "rate-limit.routes[0].path=/api/**",
                         "rate-limit.routes[0].limits=api")
-                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("sets its rate"));
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("rate is missing: neither an annotation nor a property sets it"));
     }
 
     @Test

@@ -80,7 +80,7 @@ class OwnBackendTest {
                         "rate-limit.limits.orders.on-failure=deny")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .contains("onFailure has no meaning for backend shared-memory: deny"));
+                        .contains("onFailure is deny, but backend shared-memory does not support it"));
     }
 
     @Test
@@ -106,13 +106,12 @@ class OwnBackendTest {
                         "rate-limit.limits.blocked.rate=1/s",
                         "rate-limit.limits.blocked.block=1m")
                 .run(context -> assertThat(context.getStartupFailure())
-                        .hasMessageContaining(
-                                "'blocked' (rate-limit.limits.blocked.block): block has no meaning for backend"
-                                        + " shared-memory, whose limiters block no keys: 1m"));
+                        .hasMessageContaining("'blocked' is invalid: block is 1m, but backend"
+                                + " shared-memory does not support it"));
         RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
                         .isThrownBy(() -> TestLimits.of(context)
                                 .change("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
-                        .withMessageContaining("block has no meaning for backend shared-memory"));
+                        .withMessageContaining("but backend shared-memory does not support it"));
     }
 }

@@ -298,7 +298,7 @@ class ViolationsTest {
                 .withBean(Service.class)
                 .withPropertyValues("rate-limit.limits.tokens.block-unless=true")
                 .run(context -> assertThat(context.getStartupFailure())
-                        .hasStackTraceContaining("blockUnless has no meaning without block: \"true\""));
+                        .hasStackTraceContaining("blockUnless is \"true\", but has no effect without block"));
         Contexts.runner(ticker)
                 .withBean(Service.class)
                 .withBean("devices", Devices.class)
@@ -337,8 +337,8 @@ class ViolationsTest {
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
                 .containsOnlyOnce(
-                        "callers can choose the blockUnless of rate limit 'trusting' \"header('X-Known') != null\"")
-                .containsOnlyOnce("and so are never blocked.");
+                        "clients control the blockUnless of rate limit 'trusting' \"header('X-Known') != null\"")
+                .containsOnlyOnce("so they can avoid every block.");
     }
 
     static class Paced {

@@ -175,7 +175,7 @@ class OverloadOperationsTest {
                     .hasMessageContaining("from 1 to maxConcurrent, which is 50")
                     .hasMessageContaining("Nothing was changed");
             assertThatThrownBy(() -> endpoint.update("busy", "shares=bulk=5%"))
-                    .hasMessageContaining("must be of classes in priorities");
+                    .hasMessageContaining("must be one of the priorities");
             assertThatThrownBy(() -> endpoint.update("busy", "shares=5%"))
                     .hasMessageContaining("use a text such as \"batch=5%, normal=20%\"");
             TestLimits limits = TestLimits.of(context);
@@ -193,7 +193,7 @@ class OverloadOperationsTest {
             assertThat(calls.call("critical", () -> calls.call("batch", () -> "went")))
                     .isEqualTo("went");
             assertThatThrownBy(() -> limits.change("busy", LimitChange.of("priorities", "")))
-                    .hasMessageContaining("priority has no classes to choose from");
+                    .hasMessageContaining("but there are no priorities to choose from");
         });
     }
 

@@ -128,37 +128,47 @@ class OverloadStartTest {
                         Keyed.class,
                         "second limit",
                         List.of(
-                                "'keyed' (@RateLimited on " + HERE + "$Keyed.call(String)",
-                                "key has no meaning for ADAPTIVE",
+                                "'keyed' is invalid: key is ",
+                                "Origin: @RateLimited on " + HERE + "$Keyed.call(String)",
+                                "but ADAPTIVE has one limit for all calls of this instance and does not support it",
                                 "\"#user\"")),
                 mistake(
                         Plain.class,
                         "Remove it",
-                        List.of("'plain' (rate-limit.limits.plain.key", "key has no meaning for ADAPTIVE", "clientIp"),
+                        List.of(
+                                "Origin: rate-limit.limits.plain.key",
+                                "but ADAPTIVE has one limit for all calls of this instance and does not support it",
+                                "clientIp"),
                         "rate-limit.limits.plain.key=clientIp"),
                 mistake(
                         Charged.class,
                         "counts over time",
-                        List.of("'charged'", "charge has no meaning for ADAPTIVE", "\"#count\"")),
+                        List.of(
+                                "'charged'",
+                                "but ADAPTIVE counts calls in flight and does not support it",
+                                "\"#count\"")),
                 mistake(
                         Bucket.class,
                         "use ADAPTIVE or CONCURRENCY",
-                        List.of("'bucket'", "priority has no meaning for TOKEN_BUCKET", "'critical'")),
+                        List.of("'bucket'", ", but TOKEN_BUCKET does not support it", "'critical'")),
                 mistake(
                         Reports.class,
                         "rate-limit.limits.reports.priorities",
-                        List.of("'reports'", "priority has no classes to choose from", "#vip ? 'critical' : 'batch'")),
+                        List.of(
+                                "'reports'",
+                                "but there are no priorities to choose from",
+                                "#vip ? 'critical' : 'batch'")),
                 mistake(
                         Reports.class,
-                        "add the class to rate-limit.limits.reports.priorities",
-                        List.of("'reports'", "the class 'batch'", "[critical, btach] (did you mean 'btach'?)"),
+                        "add it to rate-limit.limits.reports.priorities",
+                        List.of("'reports'", "is 'batch'", "[critical, btach] (did you mean 'btach'?)"),
                         reports + "priorities=critical,btach"),
                 mistake(
                         Plain.class,
                         "",
                         List.of(
-                                "'other' (rate-limit.limits.other.priorities)",
-                                "no meaning for TOKEN_BUCKET",
+                                "Origin: rate-limit.limits.other.priorities.",
+                                "but TOKEN_BUCKET does not support it",
                                 "[a, b]"),
                         other + "algorithm=token-bucket",
                         other + "rate=5/s",
@@ -166,49 +176,50 @@ class OverloadStartTest {
                 mistake(
                         Reports.class,
                         "",
-                        List.of("(rate-limit.limits.reports.shares)", "must be of classes in priorities", ": bulk"),
+                        List.of(
+                                "Origin: rate-limit.limits.reports.shares.",
+                                "shares is bulk, but must be one of the priorities"),
                         classes,
                         reports + "shares.bulk=5%"),
                 mistake(
                         Reports.class,
                         "",
                         List.of(
-                                "(rate-limit.limits.reports.shares)",
+                                "Origin: rate-limit.limits.reports.shares.",
                                 "must be percentages such as 5%: batch is \"some\""),
                         classes,
                         reports + "shares.batch=some"),
                 mistake(
                         Reports.class,
                         "",
-                        List.of("(rate-limit.limits.reports.shares)", "above 0% and below 100%"),
+                        List.of("Origin: rate-limit.limits.reports.shares.", "above 0% and below 100%"),
                         classes,
                         reports + "shares.batch=100%"),
                 mistake(
                         Reports.class,
                         "",
                         List.of(
-                                "(rate-limit.limits.reports.min-concurrent)",
-                                "from 1 to maxConcurrent, which is 200",
-                                ": 300"),
+                                "Origin: rate-limit.limits.reports.min-concurrent.",
+                                "minConcurrent is 300, but must be from 1 to maxConcurrent, which is 200"),
                         classes,
                         reports + "min-concurrent=300"),
                 mistake(
                         Reports.class,
                         "",
-                        List.of("(rate-limit.limits.reports.late-after)", "longer than 0s"),
+                        List.of("Origin: rate-limit.limits.reports.late-after.", "longer than 0s"),
                         classes,
                         reports + "late-after=0s"),
                 mistake(
                         Plain.class,
                         "",
-                        List.of("'other' (rate-limit.limits.other.late-after)", "no meaning for CONCURRENCY"),
+                        List.of("Origin: rate-limit.limits.other.late-after.", "but CONCURRENCY does not support it"),
                         other + "algorithm=concurrency",
                         other + "max-concurrent=5",
                         other + "late-after=1s"),
                 mistake(
                         Plain.class,
                         "",
-                        List.of("'plain' (rate-limit.limits.plain.rate)", "no meaning for ADAPTIVE", "5/s"),
+                        List.of("Origin: rate-limit.limits.plain.rate.", "but ADAPTIVE does not support it", "5/s"),
                         "rate-limit.limits.plain.rate=5/s"));
     }
 
@@ -235,7 +246,7 @@ class OverloadStartTest {
                     assertThat(context).hasFailed();
                     FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
                     assertThat(analysis.getDescription())
-                            .contains("'busy' (rate-limit.limits.busy", told)
+                            .contains("Origin: rate-limit.limits.busy", told)
                             .contains("set the backend to memory for limit 'busy'");
                     assertThat(analysis.getAction()).contains("choose another backend");
                 });
@@ -256,8 +267,8 @@ class OverloadStartTest {
         runner(WithHeader.class, "rate-limit.limits.header.priorities=critical,batch")
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
-                .containsOnlyOnce(".call: callers can choose the priority of rate limit 'header' \"header('X-Class')\","
-                        + " and so go before all others. Let a bean look the class up")
+                .containsOnlyOnce(".call: clients control the priority of rate limit 'header' \"header('X-Class')\","
+                        + " so they can claim the highest priority. Look the priority up in a bean")
                 .contains("[RL-209]");
     }
 
@@ -266,9 +277,8 @@ class OverloadStartTest {
         runner(Plain.class, "rate-limit.limits.plain.priorities=critical,normal,batch")
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
-                .containsOnlyOnce(
-                        "has the priorities [critical, normal, batch] but no priority to choose one: its calls"
-                                + " are all of the class 'normal'")
+                .containsOnlyOnce("has the priorities [critical, normal, batch] but no priority expression, so all"
+                        + " its calls have the priority 'normal'")
                 .contains("[RL-218]");
     }
 

@@ -161,7 +161,7 @@ class GuardedRedisTest {
 
         await().atMost(PATIENCE).until(() -> health(context).state() == State.UP);
         assertDecidedByRedis(context, server);
-        assertThat(output).contains("Redis decides: connected");
+        assertThat(output).contains("Redis is available: connected");
     }
 
     @Test
@@ -346,7 +346,7 @@ class GuardedRedisTest {
             assertThat(health.getStatus()).isEqualTo(RateLimitHealthIndicator.DEGRADED);
             assertThat(health.getDetails().get("lastError")).asString().contains(reason);
         });
-        assertThat(output.getAll().lines().filter(line -> line.contains("limits decide as their on-failure says")))
+        assertThat(output.getAll().lines().filter(line -> line.contains("limits decide The on-failure policy applies")))
                 .singleElement()
                 .asString()
                 .contains("WARN")

@@ -181,7 +181,7 @@ class RedisAwayTest {
                 .singleElement()
                 .asString()
                 .contains("WARN");
-        assertThat(output.getAll().lines().filter(line -> line.contains("Redis decides again")))
+        assertThat(output.getAll().lines().filter(line -> line.contains("Redis is available again")))
                 .hasSize(1);
     }
 

@@ -351,7 +351,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search): rate is too high for this backend: 5/h",
+                        "Rate limit 'search' is invalid: rate is too high for this backend: 5/h. Origin: rate-limit.limits.search.",
                         "another backend"));
     }
 
@@ -372,8 +372,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search.backend): backend is redis, but the module"
-                                + " rate-limit-redis",
+                        "Rate limit 'search' is invalid: backend is redis, but the module" + " rate-limit-redis",
                         "set backend: memory"));
     }
 
@@ -425,14 +424,14 @@ class RedisWiringTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "rate-limit.redis.timeout=0ms | rate-limit.redis.timeout must be from 1ms to 1m: PT0S",
-                "rate-limit.redis.timeout=2m | rate-limit.redis.timeout must be from 1ms to 1m: PT2M",
-                "rate-limit.redis.expected-nodes=0 | rate-limit.redis.expected-nodes must be at least 1: 0",
-                "rate-limit.redis.key-prefix= | rate-limit.redis.key-prefix must not be blank",
-                "rate-limit.limits.search.max-overshoot=101% | maxOvershoot must be from 0% to 100%: \"101%\"",
-                "rate-limit.limits.search.algorithm=sliding-log | maxOvershoot has no meaning for SLIDING_LOG, which"
-                        + " is always exact: 5%",
-                "rate-limit.limits.search.backend=memory | maxOvershoot has no meaning for backend memory: 5%",
+                "rate-limit.redis.timeout=0ms | rate-limit.redis.timeout is 0s, but must be from 1ms to 1m",
+                "rate-limit.redis.timeout=2m | rate-limit.redis.timeout is 2m, but must be from 1ms to 1m",
+                "rate-limit.redis.expected-nodes=0 | rate-limit.redis.expected-nodes is 0, but must be at least 1",
+                "rate-limit.redis.key-prefix= | rate-limit.redis.key-prefix is",
+                "rate-limit.limits.search.max-overshoot=101% | maxOvershoot is \"101%\", but must be from 0% to 100%",
+                "rate-limit.limits.search.algorithm=sliding-log | maxOvershoot is 5%, but SLIDING_LOG is"
+                        + " always exact and does not support it",
+                "rate-limit.limits.search.backend=memory | maxOvershoot is 5%, but backend memory does not support it",
             })
     void whatCannotBeMeantFailsTheStart(String property, String told) {
         runner.withPropertyValues(
@@ -452,7 +451,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.max-overshoot=5%")
                 .run(context -> assertRefused(
                         context,
-                        "maxOvershoot has no meaning for LEAKY_BUCKET, which is always exact: 5%",
+                        "maxOvershoot is 5%, but LEAKY_BUCKET is always exact and does not support it",
                         "use one of TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW."));
     }
 
@@ -464,8 +463,8 @@ class RedisWiringTest {
                         "rate-limit.limits.search.on-failure=deny")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search.on-failure): onFailure has no meaning for backend"
-                                + " memory: deny",
+                        "Rate limit 'search' is invalid: onFailure is deny, but backend"
+                                + " memory does not support it",
                         "set backend to redis"));
     }
 

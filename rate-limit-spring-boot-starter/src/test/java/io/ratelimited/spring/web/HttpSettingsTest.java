@@ -283,14 +283,14 @@ class HttpSettingsTest {
             quoteCharacter = '`',
             value = {
                 "limits=other | routes[0].limits[0] | no limit of this name | Define rate-limit.limits.other",
-                "limits= | routes[0].limits | no limit is named | Name limits",
-                "key=#user | routes[0].key | unknown parameter #user | Use what a request has",
-                "key=clientIp( | routes[0].key | not a SpEL expression | Use what a request has",
+                "limits= | routes[0].limits | is empty | List names",
+                "key=#user | routes[0].key | unknown parameter #user | Use clientIp, principal",
+                "key=clientIp( | routes[0].key | not a SpEL expression | Use clientIp, principal",
                 "key=clientIP | routes[0].key | unknown word clientIP | clientIp, principal",
                 "key=method.name | routes[0].key | unknown word method | clientIp, principal",
-                "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
-                "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
-                "path= | routes[0].path | the path is missing | Set it",
+                "limits=heavy | rate-limit.limits.heavy | permits is 6, but this limit admits at most 5 per call | Reduce permits",
+                "limits=none | rate-limit.limits.none | but must be a whole number | Correct the annotation",
+                "path= | routes[0].path | path is missing | Set it",
                 "methods=get,GTE | routes[0].methods[1] | \"GTE\" is not an HTTP method | GET, HEAD, POST"
             })
     void aRouteThatCannotBeMeantStopsTheApplication(String property, String place, String problem, String remedy) {
@@ -322,7 +322,7 @@ class HttpSettingsTest {
                         "rate-limit.routes[0].key=clientIp")
                 .run(context -> assertThat(invalid(context.getStartupFailure()))
                         .hasMessageContainingAll(
-                                "'busy' (rate-limit.routes[0].key)", "key has no meaning for ADAPTIVE", "\"clientIp\"")
+                                "Origin: rate-limit.routes[0].key.", "but ADAPTIVE has one limit", "\"clientIp\"")
                         .extracting(InvalidRateLimitException::remedy)
                         .asString()
                         .contains("set the key of the other limits", "[RL-112]"));
@@ -336,7 +336,7 @@ class HttpSettingsTest {
                 .withPropertyValues("rate-limit.http.ipv6-prefix-length=0")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length must be from 1 to 128: 0"));
+                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length is 0, but must be from 1 to 128."));
     }
 
     @ParameterizedTest

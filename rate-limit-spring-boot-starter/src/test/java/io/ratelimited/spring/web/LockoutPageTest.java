@@ -39,7 +39,7 @@ class LockoutPageTest {
     static Path directory;
 
     private static RunningServer start(Kind kind) throws Exception {
-        DocPage section = DocPage.section(PAGE, "Lock out whoever goes on");
+        DocPage section = DocPage.section(PAGE, "Lockout with exponential backoff");
         List<Class<?>> sources = new ArrayList<>(section.classes(directory).values());
         sources.add(App.class);
         List<String> properties = new ArrayList<>(List.of(section.properties()));

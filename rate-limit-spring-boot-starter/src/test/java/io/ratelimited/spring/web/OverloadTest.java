@@ -119,7 +119,7 @@ class OverloadTest {
                         "\"type\":\"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity\"",
                         "\"title\":\"Request cannot be satisfied due to temporary server capacity constraints\"",
                         "\"status\":503",
-                        "The service has too much to do (rate limit '" + limit + "'); retry after " + seconds + " s.")
+                        "The service is overloaded (rate limit '" + limit + "'); retry after " + seconds + " s.")
                 .doesNotContain("quota", "violated");
         HttpResponse<String> answer = server.get("/" + limit);
         assertThat(answer.statusCode()).isEqualTo(200);

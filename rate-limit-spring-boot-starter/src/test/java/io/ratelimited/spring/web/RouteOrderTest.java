@@ -28,7 +28,7 @@ class RouteOrderTest {
 
     @BeforeParameterizedClassInvocation
     static void start(Kind kind) throws Exception {
-        String[] page = DocPage.section("stop-guessing-passwords.md", "Every attempt, without code")
+        String[] page = DocPage.section("stop-guessing-passwords.md", "Limit login requests by path")
                 .properties();
         String[] more = {
             "spring.security.filter.order=-200",

@@ -52,6 +52,12 @@ public final class RunningServer implements AutoCloseable {
             .map((BOOT + "data.redis.autoconfigure.")::concat)
             .collect(Collectors.joining(","));
 
+    /** For applications on Tomcat. */
+    static final String WITHOUT_REDIS = Kind.TOMCAT.excluded + "," + REDIS;
+
+    /** For applications on Tomcat that anybody may use. */
+    static final String WITHOUT = WITHOUT_REDIS + "," + SECURITY;
+
     final ConfigurableApplicationContext context;
     private final int port;
 

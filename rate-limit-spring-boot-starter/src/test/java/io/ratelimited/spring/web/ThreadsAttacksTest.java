@@ -173,8 +173,8 @@ class ThreadsAttacksTest {
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
                 .containsOnlyOnce(
-                        "Calls that wait can take the threads of all requests: max-waiting of slow lets more than half"
-                                + " of the 200 threads sleep. Lower it to 100, return a CompletableFuture or a reactive type from the"
+                        "Waiting calls can block the threads of all requests: max-waiting of slow allows more than half"
+                                + " of the 200 threads to wait. Lower it to 100, return a CompletableFuture or a reactive type from the"
                                 + " methods, or use virtual threads (spring.threads.virtual.enabled).");
     }
 

@@ -48,10 +48,13 @@ class WholeGuideTest {
 
     /**
      * Snippets that cannot be part of the application, and why. README's properties are those of production, where a call
-     * that is refused here goes. A test is no bean (GuideTest runs them). The backend is an excerpt (OwnBackendTest).
+     * that is refused here goes. A test is no bean (GuideTest runs them). The page of errors shows what
+     * does not start (ErrorsPageTest). The backend is an excerpt (OwnBackendTest).
      */
     private static final Set<String> ELSEWHERE = Set.of(
             "README.md yaml",
+            "docs/errors.md java",
+            "docs/errors.md yaml",
             "docs/testing-your-limits.md java",
             "docs/engineering/own-backend.md java",
             "docs/engineering/own-backend.md yaml");

@@ -60,8 +60,8 @@ public final class LimitedClients {
                     throw invalid(
                             name,
                             "hosts",
-                            "has " + host + ", which client '" + other.name() + "' has, too",
-                            "Let one client have the host; key divides the state of a client.");
+                            "has " + host + ", which client '" + other.name() + "' also has",
+                            "List the host in one client only; use key to divide the state of a client.");
                 }
             }
         });
@@ -72,15 +72,15 @@ public final class LimitedClients {
         List<String> hosts = orEmpty(client.hosts());
         if (hosts.isEmpty()) {
             throw invalid(
-                    name, "hosts", "is missing", "Name the hosts that the client calls, as in api.partner.example.");
+                    name, "hosts", "is missing", "Set the hosts that the client calls, as in api.partner.example.");
         }
         for (String host : hosts) {
             if (!isHost(host.toLowerCase(Locale.ROOT))) {
                 throw invalid(
                         name,
                         "hosts",
-                        "has \"" + host + "\", which is no host",
-                        "Write api.partner.example, api.partner.example:8443 or *.partner.example.");
+                        "has \"" + host + "\", which is not a host",
+                        "Use a form like api.partner.example, api.partner.example:8443 or *.partner.example.");
             }
         }
         Set<Obey> obeys = EnumSet.noneOf(Obey.class);
@@ -88,10 +88,7 @@ public final class LimitedClients {
         List<String> limits = orEmpty(client.limits());
         if (limits.isEmpty() && obeys.isEmpty()) {
             throw invalid(
-                    name,
-                    "obey",
-                    "is empty, and there are no limits",
-                    "Name limits, or obey answers, or remove the client.");
+                    name, "obey", "is empty, and there are no limits", "Set limits or obey, or remove the client.");
         }
         Policy policy = client.policy();
         if (policy == Policy.DEFAULT) {
@@ -109,8 +106,8 @@ public final class LimitedClients {
                     throw invalid(
                             name,
                             "key",
-                            "has no meaning for its limit " + limit.name() + ": ADAPTIVE finds one limit for all calls",
-                            "Remove the key, or give the calls of a key a client of their own.");
+                            "is set, but its limit " + limit.name() + " is ADAPTIVE, which has one limit for all calls",
+                            "Remove the key, or define a client per key.");
                 });
         return new Terms(
                 List.copyOf(hosts),
@@ -180,8 +177,8 @@ public final class LimitedClients {
         expressions.remove("permits", "1");
         if (!expressions.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
-                    + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client"
-                    + " a limit of its own. [RL-216]");
+                    + ", which calls of clients ignore: each takes 1 permit of the limit itself. Define a separate"
+                    + " limit for the client. [RL-216]");
         }
     }
 

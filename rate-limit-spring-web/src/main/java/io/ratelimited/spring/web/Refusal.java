@@ -264,16 +264,16 @@ public final class Refusal extends ResponseStatusException {
     private static String detail(RuntimeException rejection, boolean overloaded) {
         Decision decision = decision(rejection);
         if (rejection instanceof RateLimiterClosedException) {
-            return "The application stops.";
+            return "The application is stopping.";
         }
         if (decision == null) {
-            return "The request asks for a number of permits that is no number of at least 0.";
+            return "The number of permits must be 0 or greater.";
         }
         if (decision.source() == Source.UNAVAILABLE) {
-            return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
+            return "Rate limit '" + decision.limit() + "' is unavailable; retry later.";
         }
         String start = overloaded
-                ? "The service has too much to do (rate limit '" + decision.limit() + "'); "
+                ? "The service is overloaded (rate limit '" + decision.limit() + "'); "
                 : "Rate limit '" + decision.limit()
                         + (decision.blocked() ? "' has blocked this caller; " : "' is exceeded; ");
         Long seconds = retryAfter(decision, overloaded);

@@ -88,14 +88,11 @@ public final class Route {
         String path = stated.path();
         if (names.isEmpty()) {
             throw new InvalidRateLimitException(
-                    String.valueOf(path),
-                    place + ".limits",
-                    "no limit is named",
-                    "Name limits of rate-limit.limits." + LIST);
+                    "Property " + place + ".limits is empty", "List names under rate-limit.limits." + LIST);
         }
         if (path == null || path.isBlank()) {
             throw new InvalidRateLimitException(
-                    names.get(0), place + ".path", "the path is missing", "Set it, as in /api/**." + LIST);
+                    "Property " + place + ".path is missing", "Set it, as in /api/**." + LIST);
         }
         List<LimitUse> limits = new ArrayList<>();
         Map<String, String> keys = new LinkedHashMap<>();
@@ -109,8 +106,8 @@ public final class Route {
                 throw new InvalidRateLimitException(
                         name,
                         place + ".key",
-                        "key has no meaning for ADAPTIVE, which finds one limit for all calls of this instance: \""
-                                + key + "\"",
+                        "key is \"" + key
+                                + "\", but ADAPTIVE has one limit for all calls of this instance and does not support it",
                         "Remove it, and set the key of the other limits under rate-limit.limits. [RL-112]");
             }
             if (key != null && !key.isBlank()) {
@@ -135,8 +132,8 @@ public final class Route {
             throw new InvalidRateLimitException(
                     names.get(0),
                     place + ".order",
-                    "a route that stands before-security cannot read principal, which is not known there",
-                    "Use another key, such as clientIp, for the route; or leave out its order. [RL-112]");
+                    "order is before-security, but the key reads principal, which is not known there",
+                    "Use another key, such as clientIp, or remove order. [RL-112]");
         }
         PathPattern pattern = parse(ANY_CASE, unslashed(slashed(path)), names.get(0), place + ".path");
         List<PathPattern> excluded = new ArrayList<>();
@@ -192,7 +189,7 @@ public final class Route {
                     limit.name(),
                     place,
                     attribute + " " + ex.getMessage(),
-                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of"
+                    "Use clientIp, principal, session, header('…') and @bean only; or set the key of"
                             + " the route. [RL-106]",
                     ex);
         }

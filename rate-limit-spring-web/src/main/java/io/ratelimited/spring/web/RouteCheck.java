@@ -68,7 +68,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
                 String path = Route.slashed(route.path());
                 LOG.warn(route.place() + " (" + path + ") matches no handler of the application"
                         + SimilarName.hint(path, known.patterns()) + ", so it limits nothing. Correct its path."
-                        + " If a filter answers these requests, state order: before-security for the route. [RL-214]");
+                        + " If a filter answers these requests, set order: before-security for the route. [RL-214]");
             });
         }
     }

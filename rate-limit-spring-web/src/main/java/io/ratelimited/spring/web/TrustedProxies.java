@@ -120,7 +120,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
     /** The warning of addresses that callers can forge, without its code. */
     public static String leftmost(String why) {
         return "clientIp is the leftmost address of X-Forwarded-For or Forwarded, because " + why
-                + ": behind a proxy that appends to these headers, callers forge it and have a new budget with each call. Set "
+                + ": behind a proxy that appends to these headers, clients can spoof it and get a fresh limit with each call. Set "
                 + PROPERTY + " to the number of your proxies, or to their networks.";
     }
 
@@ -157,7 +157,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
                     LOG.warn(
                             "A request has " + header + ", and " + PROPERTY
                                     + " is not set: clientIp is the address of the"
-                                    + " peer. If that is a proxy, all callers behind it share one budget: set "
+                                    + " peer. If that is a proxy, all callers behind it share one limit. Set "
                                     + PROPERTY
                                     + " to the number of proxies that every request passes, such as 1, or to their networks. [RL-213]");
                     return;

@@ -139,7 +139,7 @@ public record Declaration(
         } catch (IllegalArgumentException ex) {
             throw invalid(
                     attribute,
-                    "must be a duration such as 500ms, 10s or PT10S: \"" + text + "\"",
+                    "is \"" + text + "\", but must be a duration such as 500ms, 10s or PT10S",
                     "Correct the annotation.",
                     placeholders,
                     ex);
@@ -173,7 +173,7 @@ public record Declaration(
         return new InvalidRateLimitException(
                 attribute.equals("name") ? text : name(placeholders),
                 place(),
-                attribute + " has a placeholder that no property resolves: \"" + text + "\"",
+                attribute + " is \"" + text + "\", but no property resolves its placeholder",
                 "Set the property, or give the placeholder a default as in ${some.rate:100/s}. [RL-109]",
                 cause);
     }

@@ -55,7 +55,7 @@ final class Fallbacks {
             throw new InvalidRateLimitException(
                     limit,
                     place,
-                    "fallback " + name + " is the limited method itself, which would then go without a limit",
+                    "fallback " + name + " is the limited method itself, which would bypass the limit",
                     "Name another method. [RL-107]");
         }
         if (!fits(method, found) || !fitsByGenerics(method, found, userClass)) {

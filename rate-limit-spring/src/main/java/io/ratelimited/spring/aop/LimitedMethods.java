@@ -170,7 +170,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             if (!charged.add(limit.name() + "\n" + use.key())) {
                 throw expressions.invalid(
                         "key",
-                        "the method has the limit twice, with the same key",
+                        "the method has this limit twice, with the same key",
                         "Remove one of the two, or give it another name or key.");
             }
             limits.add(expressions.limitUse(use).declaredAt(declared.place));
@@ -179,7 +179,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                     throw expressions.invalid(
                             "fallback",
                             "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
-                            "Name one fallback; it is called whichever limit refuses.");
+                            "Name one fallback; it is called whichever limit rejects.");
                 }
                 fallbackName = use.fallback();
                 fallback = Fallbacks.find(
@@ -293,15 +293,15 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                 if (LimitUse.isNeverKey(type)) {
                     throw invalid(
                             "key",
-                            key + " is no key, but an object of " + type,
-                            "Use what identifies it, such as its id, or its toString() if that does.");
+                            key + " is not a key, but an object of " + type,
+                            "Use its id, or its toString() if each object has a different text.");
                 }
             }
             if (use.charge() != null && limit.countsInFlight()) {
                 throw invalid(
                         "charge",
-                        "charge has no meaning for " + limit.limit().algorithm() + ", which counts calls in flight: \""
-                                + use.charge() + "\"",
+                        "charge is \"" + use.charge() + "\", but "
+                                + limit.limit().algorithm() + " counts calls in flight and does not support it",
                         "Remove it, or use an algorithm that counts over time.");
             }
             return LimitUse.of(

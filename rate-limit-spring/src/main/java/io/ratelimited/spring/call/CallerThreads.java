@@ -46,7 +46,8 @@ public final class CallerThreads {
         if (refusedOnEventLoops.add(waiter)) {
             LOG.warn(waiter + " has the policy WAIT, but thread "
                     + Thread.currentThread().getName()
-                    + " is an event loop and must not sleep: its calls over the limit are refused at once. " + remedy);
+                    + " is an event loop and must not block: its calls over the limit are rejected immediately. "
+                    + remedy);
         }
     }
 

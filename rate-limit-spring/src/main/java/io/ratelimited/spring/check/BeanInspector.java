@@ -132,7 +132,7 @@ public final class BeanInspector
 
     private static void warnOf(String name, List<Method> unlimited, String why) {
         if (!unlimited.isEmpty()) {
-            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
+            LOG.warn("Bean '" + name + "' is not rate limited: no proxy intercepts "
                     + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
                     + ". " + why + " [RL-202]");
         }

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Warns of keys that callers can invent, and of tiers, conditions and permits that they can choose, unless another limit of the
+ * Warns of keys that clients control, and of tiers, conditions and permits that they can choose, unless another limit of the
  * same call bounds these callers; and of classes that they can choose. Thread-safe.
  */
 public final class InventedKeys {
@@ -18,7 +18,7 @@ public final class InventedKeys {
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
 
     /**
-     * Warns if callers can invent a key of these limits, or choose a tier, a condition, a priority or an exemption.
+     * Warns if clients control a key of these limits, or a tier, a condition, a priority or an exemption.
      *
      * @param place where the limits are declared
      * @param ofEveryRequest limits that each such call passes too
@@ -33,51 +33,47 @@ public final class InventedKeys {
         for (LimitUse limit : limits) {
             warn(
                     place,
-                    "invent the ",
                     limit.inventedKey(),
-                    ", and each new key has a new budget.",
-                    "key up, as in @keys.owner(header('X-Api-Key'))");
+                    ", and each new key gets a fresh limit.",
+                    "key up in a bean, as in @keys.owner(header('X-Api-Key'))");
             warn(
                     place,
-                    "choose the ",
                     limit.inventedTier(),
-                    ", and with it their budget.",
-                    "tier up, as in @plans.of(principal)");
+                    ", and with it their limit.",
+                    "tier up in a bean, as in @plans.of(principal)");
             warn(
                     place,
-                    "choose the ",
                     limit.inventedCondition(),
-                    ", and so be without the limit.",
-                    "condition up, as in @callers.areLimited(principal)");
+                    ", so they can avoid the limit.",
+                    "condition up in a bean, as in @callers.areLimited(principal)");
             warn(
                     place,
-                    "choose the ",
                     limit.inventedPermits(),
-                    ", and so pay nothing for a call, by 0.",
-                    "permits up, as in @costs.of(#order); or charge what the call has really cost, by charge");
+                    ", so they can make calls free with 0 permits.",
+                    "permits up in a bean, as in @costs.of(#order); or set charge to the actual cost");
         }
     }
 
     /** A bound on each caller is no remedy: a few calls of the best class go before all others. */
     private void warnOfPriority(String place, @Nullable String expression) {
         if (expression != null && reported.add(place + expression)) {
-            LOG.warn(place + ": callers can choose the " + expression + ", and so go before all others."
-                    + " Let a bean look the class up, as in @classes.of(principal). [RL-209]");
+            LOG.warn(place + ": clients control the " + expression + ", so they can claim the highest priority."
+                    + " Look the priority up in a bean, as in @classes.of(principal). [RL-209]");
         }
     }
 
     /** Another limit is no remedy: the key is never blocked for them. */
     private void warnOfExemption(String place, @Nullable String expression) {
         if (expression != null && reported.add(place + expression)) {
-            LOG.warn(place + ": callers can choose the " + expression + ", and so are never blocked."
-                    + " Let a bean verify it, as in @devices.isKnown(#name, #cookie). [RL-209]");
+            LOG.warn(place + ": clients control the " + expression + ", so they can avoid every block."
+                    + " Verify it in a bean, as in @devices.isKnown(#name, #cookie). [RL-209]");
         }
     }
 
-    private void warn(String place, String does, @Nullable String expression, String effect, String remedy) {
+    private void warn(String place, @Nullable String expression, String effect, String remedy) {
         if (expression != null && reported.add(place + expression)) {
-            LOG.warn(place + ": callers can " + does + expression + effect
-                    + " Add a limit with the key clientIp to the same call, or let a bean look the " + remedy
+            LOG.warn(place + ": clients control the " + expression + effect
+                    + " Add a limit with the key clientIp to the same call, or look the " + remedy
                     + ". [RL-209]");
         }
     }

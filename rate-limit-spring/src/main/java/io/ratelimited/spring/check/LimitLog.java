@@ -114,9 +114,9 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             return;
         }
         warnedOfSleepers = names;
-        LOG.warn("Calls that wait can take the threads of all requests: max-waiting of " + names
-                + " lets more than half of"
-                + " the " + registry.threads().number() + " threads sleep. Lower it to " + half
+        LOG.warn("Waiting calls can block the threads of all requests: max-waiting of " + names
+                + " allows more than half of"
+                + " the " + registry.threads().number() + " threads to wait. Lower it to " + half
                 + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"
                 + " (spring.threads.virtual.enabled). [RL-211]");
     }
@@ -139,7 +139,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
         warned = names;
         LOG.warn(String.format(
                 Locale.ROOT,
-                "Callers with many keys can fill memory: the limits %s may remember %,d keys each, which take %,.0f MB,"
+                "Many keys can fill the memory: the limits %s may track %,d keys each, which take %,.0f MB,"
                         + " more than half of the heap of %,d MB. Set rate-limit.memory.maximum-keys to %d, or give"
                         + " the JVM a larger heap (-Xmx). [RL-210]",
                 names,

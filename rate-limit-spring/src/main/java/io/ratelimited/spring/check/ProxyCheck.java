@@ -92,8 +92,7 @@ final class ProxyCheck {
             throw new InvalidRateLimitException(
                     limit,
                     declaration.place(),
-                    "method " + KotlinNames.of(method) + " is " + flaw
-                            + ", so that Spring's proxies cannot limit calls of it",
+                    "method " + KotlinNames.of(method) + " is " + flaw + ", so Spring's proxies cannot intercept it",
                     "Make it an overridable method that other beans call, "
                             + (declaration.ofClass()
                                     ? "exempt it with @RateLimitExempt, annotate methods instead of the class, "
@@ -103,7 +102,7 @@ final class ProxyCheck {
         throw new InvalidRateLimitException(
                 limit,
                 declaration.place(),
-                "method " + KotlinNames.of(method) + " makes a bean: it is called once, and the bean is not limited",
+                "method " + KotlinNames.of(method) + " creates a bean: it is called once, and the bean is not limited",
                 "Annotate the methods of the bean instead. [RL-108]");
     }
 
@@ -162,7 +161,7 @@ final class ProxyCheck {
         limited.forEach((method, found) -> {
             if (isCallback(method) && !Declarations.of(method, type).get(0).ofClass()) {
                 LOG.warn("The container calls " + type.getName() + "." + KotlinNames.of(method)
-                        + " on the object itself, which Spring's proxy does not see: rate limit '"
+                        + " on the object itself, which bypasses Spring's proxy: rate limit '"
                         + String.join("', '", limitNames(method))
                         + "' does not limit this call. Let it call a limited method of another bean, or weave"
                         + " (rate-limit.aspect.mode: woven). [RL-204]");
@@ -197,7 +196,7 @@ final class ProxyCheck {
             });
             Class<?> owner = Proxy.isProxyClass(type) ? caller.getDeclaringClass() : type;
             unseen.forEach((callee, limits) -> LOG.warn(owner.getName() + "." + caller.getName() + " calls " + callee
-                    + " of the same object, which Spring's proxy does not see: rate limit '"
+                    + " of the same object, which bypasses Spring's proxy: rate limit '"
                     + String.join("', '", limits)
                     + "' does not limit this call. Call it from another bean, let the class"
                     + " be injected into itself, or weave (rate-limit.aspect.mode: woven). [RL-201]"));

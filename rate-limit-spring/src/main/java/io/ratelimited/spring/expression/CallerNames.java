@@ -94,7 +94,7 @@ final class CallerNames {
             String type = principal.getClass().getName();
             if (WARNED.size() < WARNINGS && !isDefaultText(name) && WARNED.add(type)) {
                 LOG.warn("The key of callers is the text of a " + LogText.escaped(type)
-                        + ", which Spring Security takes for the name: if it differs at each login, nothing is limited."
+                        + ", which Spring Security uses as the name: if it differs at each login, nothing is limited."
                         + " Let the class implement AuthenticatedPrincipal, or use a key such as"
                         + " \"principal?.principal?.id\". [RL-232]");
             }

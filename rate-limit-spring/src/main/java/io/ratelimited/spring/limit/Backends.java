@@ -71,8 +71,8 @@ final class Backends {
             throw new InvalidRateLimitException(
                     limit.name(),
                     resolved.place(LimitProperty.BLOCK),
-                    "block has no meaning for backend " + factory.backend() + ", whose limiters block no keys: "
-                            + PropertyText.of((Object) limit.block()),
+                    "block is " + PropertyText.of((Object) limit.block()) + ", but backend " + factory.backend()
+                            + " does not support it",
                     "Remove block, or set it to 0s; or choose another backend. " + endOfRemedy);
         }
     }

@@ -60,8 +60,9 @@ public final class BlockUses {
         if (charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
             throw invalid(
                     changed,
-                    "has no meaning for " + changed.algorithm() + " with a charge, as " + charged
-                            + " has, because the first charged call leaves no permit: " + PropertyText.of(block),
+                    "is " + PropertyText.of(block) + ", but " + changed.algorithm()
+                            + " does not support it with a charge, as " + charged
+                            + " has, because the first charged call leaves no permit",
                     "Use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove block." + code);
         }
         if (!changed.statesBlocks()) {
@@ -70,15 +71,16 @@ public final class BlockUses {
         if (withoutKey != null) {
             throw invalid(
                     changed,
-                    "has no meaning for calls without a key, as those of " + withoutKey + ": " + PropertyText.of(block),
+                    "is " + PropertyText.of(block) + ", but calls without a key cannot be blocked, as those of "
+                            + withoutKey,
                     "Set the key of these calls, or remove block." + code);
         }
         if (charged != null && uncharged != null) {
             throw invalid(
                     changed,
-                    "counts either what calls are charged, as " + charged + " says, or refused calls, as those of "
-                            + uncharged + ": " + PropertyText.of(block),
-                    "Give both a charge or none, or use two limits." + code);
+                    "is " + PropertyText.of(block) + ", but violations are either charges, as of " + charged
+                            + ", or rejected calls, as of " + uncharged,
+                    "Set charge for both or for none, or use two limits." + code);
         }
     }
 

@@ -64,7 +64,7 @@ final class BudgetRegistry {
             throw new InvalidRateLimitException(
                     limit.name(),
                     place(limit),
-                    "a budget is a tier, or a rate with or without a burst: " + budget.values(),
+                    "an override is a tier, or a rate with or without a burst: " + budget.values(),
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
@@ -124,7 +124,7 @@ final class BudgetRegistry {
     }
 
     private static String place(ConfiguredLimit limit) {
-        return "budget of a caller, of " + limit.place();
+        return "per-caller override of " + limit.place();
     }
 
     /** Budgets follow a change of their limit. Those that it cannot have stay as they were, with one warning of all. */
@@ -214,8 +214,8 @@ final class BudgetRegistry {
         return new InvalidRateLimitException(
                 limit.name(),
                 place(limit),
-                MAXIMUM + " callers have a budget of their own, which is the maximum",
-                "Nothing was changed; end one of them, or give such callers a tier by the tier expression.");
+                MAXIMUM + " callers have an override, which is the maximum",
+                "Nothing was changed; remove one of them, or assign a tier with the tier expression.");
     }
 
     void remove(ConfiguredLimit limit, String caller) {

@@ -41,11 +41,11 @@ public final class FixedPermits {
             throw new InvalidRateLimitException(
                     limit.name(),
                     where,
-                    "permits must be a whole number from 1 to 10^18: " + permits,
+                    "permits is " + permits + ", but must be a whole number from 1 to 10^18",
                     "Correct the annotation or the property. [RL-103]");
         }
         Weight weight = new Weight(number, where);
-        String remedy = "Ask for fewer permits, or raise the limit. [RL-103]";
+        String remedy = "Reduce permits, or raise the limit. [RL-103]";
         requireRoom(weight, limit.limit(), "", where, remedy);
         limit.tiers().forEach((tier, own) -> requireRoom(weight, own, " of tier '" + tier + "'", where, remedy));
         if (number > heaviest.permits) {
@@ -69,8 +69,8 @@ public final class FixedPermits {
             throw new InvalidRateLimitException(
                     limit.name(),
                     where,
-                    "permits = " + weight.permits + (where.equals(weight.where) ? "" : " (" + weight.where + ")")
-                            + " can never be had: at most " + changed.capacity() + " go at once under " + changed
+                    "permits is " + weight.permits + (where.equals(weight.where) ? "" : " (" + weight.where + ")")
+                            + ", but this limit admits at most " + changed.capacity() + " per call (" + changed + ")"
                             + whose,
                     remedy);
         }

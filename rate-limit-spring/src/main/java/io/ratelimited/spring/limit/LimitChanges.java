@@ -203,9 +203,9 @@ public final class LimitChanges {
         if (lasting != null && (lasting.compareTo(SHORTEST) < 0 || lasting.compareTo(LONGEST) > 0)) {
             throw new InvalidRateLimitException(
                     limit.name(),
-                    "budget of a caller, of " + limit.place(),
-                    "a budget lasts from 1 ms to 3650d: " + PropertyText.of(lasting),
-                    "Nothing was changed; correct the duration, or leave it out for ever.");
+                    "per-caller override of " + limit.place(),
+                    "an override lasts from 1 ms to 3650d: " + PropertyText.of(lasting),
+                    "Nothing was changed; correct the duration, or omit it for no end.");
         }
         String text;
         synchronized (this) {

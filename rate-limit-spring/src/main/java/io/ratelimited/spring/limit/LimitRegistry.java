@@ -229,7 +229,7 @@ public final class LimitRegistry {
             throw new InvalidRateLimitException(
                     name,
                     place,
-                    "it is defined differently at " + limit.place() + ": " + difference(limit.definition(), definition),
+                    "it is defined differently by " + limit.place() + ": " + difference(limit.definition(), definition),
                     "Give one of the two another name, or define the limit once, under " + PropertyText.limit(name)
                             + ". [RL-105]");
         }
@@ -303,7 +303,7 @@ public final class LimitRegistry {
         throw new InvalidRateLimitException(
                 limit.name(),
                 limit.place(),
-                "no limit of this name is defined: neither an annotation nor a property sets its " + missing.label()
+                missing.label() + " is missing: neither an annotation nor a property sets it"
                         + SimilarName.hint(limit.name(), known),
                 "Set it in the annotation or as " + PropertyText.limit(limit.name()) + "." + missing.kebab()
                         + ", or correct the name. [RL-104]");
@@ -331,10 +331,9 @@ public final class LimitRegistry {
             if (!annotated.contains(name)) {
                 String lacking = lacking(name, place);
                 if (lacking != null) {
-                    LOG.warn("Rate limit '" + name + "' (" + place + ") is left out: no bean, route or client uses it"
-                            + SimilarName.hint(name, annotated) + ", and alone it is incomplete: " + lacking
-                            + ". Complete it, or remove it, unless a bean that is not part of this context has"
-                            + " the rest. [RL-207]");
+                    LOG.warn("Rate limit '" + name + "' (" + place + ") is ignored: nothing uses it"
+                            + SimilarName.hint(name, annotated) + ", and " + lacking
+                            + ". Complete it, or remove it, unless a bean outside of this context uses it. [RL-207]");
                     continue;
                 }
             }
@@ -355,7 +354,7 @@ public final class LimitRegistry {
         ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
         LimitProperty size = size(alone.algorithm());
         if (size != null && !alone.values().containsKey(size)) {
-            return "its " + size.kebab() + " is missing";
+            return size.kebab() + " is missing";
         }
         Layer stated = alone.layers().get(0);
         return stated.values().containsKey(LimitProperty.ALGORITHM)
@@ -363,8 +362,8 @@ public final class LimitRegistry {
                 : stated.values().keySet().stream()
                         .filter(property -> !property.hasMeaningFor(alone.algorithm()))
                         .findFirst()
-                        .map(property -> property.kebab() + " has no meaning for " + alone.algorithm()
-                                + ", and no other algorithm is stated")
+                        .map(property -> property.kebab() + " is set, but " + alone.algorithm()
+                                + " does not support it, and no other algorithm is set")
                         .orElse(null);
     }
 

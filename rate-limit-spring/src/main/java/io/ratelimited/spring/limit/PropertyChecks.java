@@ -32,24 +32,23 @@ final class PropertyChecks {
                 && limit.algorithm().countsCallsInFlight()) {
             throw limit.invalid(
                     LimitProperty.CHARGE,
-                    "has no meaning for " + limit.algorithm() + ", which counts calls in flight: \""
-                            + limit.values().get(LimitProperty.CHARGE) + "\"",
+                    "is \"" + limit.values().get(LimitProperty.CHARGE) + "\", but " + limit.algorithm()
+                            + " counts calls in flight and does not support it",
                     "Remove it, or use an algorithm that counts over time.");
         }
         if (limit.values().containsKey(LimitProperty.BLOCK_UNLESS)
                 && !limit.values().containsKey(LimitProperty.BLOCK)) {
             throw limit.invalid(
                     LimitProperty.BLOCK_UNLESS,
-                    "has no meaning without block: \"" + limit.values().get(LimitProperty.BLOCK_UNLESS) + "\"",
+                    "is \"" + limit.values().get(LimitProperty.BLOCK_UNLESS) + "\", but has no effect without block",
                     "Set block, or remove it.");
         }
         if (limit.values().containsKey(LimitProperty.KEY) && !LimitProperty.KEY.hasMeaningFor(limit.algorithm())) {
             throw limit.invalid(
                     LimitProperty.KEY,
-                    "has no meaning for " + limit.algorithm()
-                            + ", which finds one limit for all calls of this instance: \""
-                            + limit.values().get(LimitProperty.KEY) + "\"",
-                    "Remove it, and limit each caller by a second limit on the same call.");
+                    "is \"" + limit.values().get(LimitProperty.KEY) + "\", but " + limit.algorithm()
+                            + " has one limit for all calls of this instance and does not support it",
+                    "Remove it, and add a second limit with this key to the same call.");
         }
         if (!limit.values().containsKey(LimitProperty.PRIORITY)) {
             return;
@@ -57,8 +56,8 @@ final class PropertyChecks {
         if (!LimitProperty.PRIORITY.hasMeaningFor(limit.algorithm())) {
             throw limit.invalid(
                     LimitProperty.PRIORITY,
-                    "has no meaning for " + limit.algorithm() + ": \""
-                            + limit.values().get(LimitProperty.PRIORITY) + "\"",
+                    "is \"" + limit.values().get(LimitProperty.PRIORITY) + "\", but " + limit.algorithm()
+                            + " does not support it",
                     "Remove it, or use ADAPTIVE or CONCURRENCY.");
         }
         Layer origin = limit.origin(LimitProperty.PRIORITY);
@@ -68,10 +67,10 @@ final class PropertyChecks {
             throw new InvalidRateLimitException(
                     limit.name(),
                     limit.place(LimitProperty.PRIORITY),
-                    "priority has no classes to choose from: \""
-                            + limit.values().get(LimitProperty.PRIORITY) + "\"",
+                    "priority is \"" + limit.values().get(LimitProperty.PRIORITY)
+                            + "\", but there are no priorities to choose from",
                     "Set " + PropertyText.limit(limit.name())
-                            + ".priorities, the best first, as in [critical, batch]. [RL-117]");
+                            + ".priorities, the highest first, as in [critical, batch]. [RL-117]");
         }
     }
 
@@ -82,7 +81,10 @@ final class PropertyChecks {
             return;
         }
         if (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0) {
-            throw limit.invalid(LimitProperty.MAX_WAIT, "must be from 0s to 365d: " + maxWait, "Correct the duration.");
+            throw limit.invalid(
+                    LimitProperty.MAX_WAIT,
+                    "is " + PropertyText.of(maxWait) + ", but must be from 0s to 365d",
+                    "Correct the duration.");
         }
         boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
         // A stronger layer may end the waiting without a word about its length.
@@ -93,7 +95,7 @@ final class PropertyChecks {
                 && ResolvedLimit.resolve(limit.name(), limit.place(), fromThere).policy() != Policy.WAIT) {
             throw limit.invalid(
                     LimitProperty.MAX_WAIT,
-                    "has no meaning for policy " + limit.policy() + ": " + maxWait,
+                    "is " + PropertyText.of(maxWait) + ", but policy " + limit.policy() + " does not support it",
                     "Set the policy to WAIT, or remove maxWait.");
         }
     }
@@ -106,13 +108,13 @@ final class PropertyChecks {
         if (!overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
             throw limit.invalid(
                     LimitProperty.MAX_OVERSHOOT,
-                    "must be from 0% to 100%: \"" + overshoot + "\"",
+                    "is \"" + overshoot + "\", but must be from 0% to 100%",
                     "Write it as in 5%.");
         }
         if (!LimitProperty.MAX_OVERSHOOT.hasMeaningFor(limit.algorithm())) {
             throw limit.invalid(
                     LimitProperty.MAX_OVERSHOOT,
-                    "has no meaning for " + limit.algorithm() + ", which is always exact: " + overshoot,
+                    "is " + overshoot + ", but " + limit.algorithm() + " is always exact and does not support it",
                     "Remove it, or use one of "
                             + Algorithm.all().stream()
                                     .filter(LimitProperty.MAX_OVERSHOOT::hasMeaningFor)
@@ -122,15 +124,15 @@ final class PropertyChecks {
         }
     }
 
-    /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
+    /** Warns of tiers without an expression that selects one, and of an expression without tiers. */
     static void warnOfTiersWithout(@Nullable String expression, Set<String> tiers, String limit, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tiers " + tiers
-                    + " but no tier expression to choose one: the limit itself applies to every caller. Add"
+                    + " but no tier expression, so the limit itself applies to every caller. Set"
                     + " one, as in tier: \"#user.plan\". [RL-208]");
         } else if (expression != null && tiers.isEmpty()) {
             LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tier expression \"" + expression
-                    + "\" but no tiers: the limit itself applies to every caller. Define "
+                    + "\" but no tiers, so the limit itself applies to every caller. Define "
                     + PropertyText.limit(limit) + ".tiers. [RL-208]");
         }
     }

@@ -261,8 +261,8 @@ public final class ResolvedLimit {
             if (origin != null && origin.strength() == Layer.Strength.STATED && origin.equals(chosenBy)) {
                 throw invalid(
                         property,
-                        "has no meaning for backend " + backend.backend() + ": " + PropertyText.of(value),
-                        "Remove it, or set backend to redis or another one that reads it.");
+                        "is " + PropertyText.of(value) + ", but backend " + backend.backend() + " does not support it",
+                        "Remove it, or set backend to redis or another one that supports it.");
             }
             suited.values.remove(property);
         });
@@ -330,8 +330,8 @@ public final class ResolvedLimit {
                 throw new InvalidRateLimitException(
                         name,
                         partPlace,
-                        "a tier cannot set " + property.kebab() + ": " + value,
-                        "Set it for the limit as a whole, under " + PropertyText.limit(name) + ". [RL-110]");
+                        "tiers cannot set " + property.kebab() + ", which is " + value,
+                        "Set it for the whole limit, under " + PropertyText.limit(name) + ". [RL-110]");
             }
         });
         Object rate = stated.get(LimitProperty.RATE);

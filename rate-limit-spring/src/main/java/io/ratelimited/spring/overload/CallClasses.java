@@ -36,9 +36,9 @@ public final class CallClasses {
         List<String> classes = limit.priorities();
         if (priority == null && !classes.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + usedAt + ") has the priorities " + classes
-                    + " but no priority to choose one: its calls are all of the class '"
+                    + " but no priority expression, so all its calls have the priority '"
                     + classes.get(limit.rankOfOthers())
-                    + "'. Add one, as in priority: \"@classes.of(principal)\". [RL-218]");
+                    + "'. Set one, as in priority: \"@classes.of(principal)\". [RL-218]");
         }
         if (priority == null || classes.isEmpty()) {
             return;
@@ -48,9 +48,9 @@ public final class CallClasses {
                 throw new InvalidRateLimitException(
                         limit.name(),
                         usedAt,
-                        priority + " names the class '" + constant + "', which is not one of the priorities " + classes
+                        priority + " is '" + constant + "', which is not one of the priorities " + classes
                                 + SimilarName.hint(constant, classes),
-                        "Correct the expression, or add the class to " + PropertyText.limit(limit.name())
+                        "Correct the expression, or add it to " + PropertyText.limit(limit.name())
                                 + ".priorities. [RL-117]");
             }
         }
@@ -76,7 +76,7 @@ public final class CallClasses {
         if (rank < 0 && !warned && !applied.priorities().isEmpty()) {
             warned = true;
             LOG.warn("Rate limit '" + applied.name() + "' has no priority '" + LogText.escaped(name)
-                    + "': the call counts as one without a class. Priorities: " + applied.priorities() + " [RL-218]");
+                    + "': the call has the default priority. Priorities: " + applied.priorities() + " [RL-218]");
         }
         return rank < 0 ? RateLimiter.NO_RANK : rank;
     }

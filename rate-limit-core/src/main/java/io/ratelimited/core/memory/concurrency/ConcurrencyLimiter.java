@@ -194,7 +194,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     private void checkKey(@Nullable Object key) {
         if (adaptive != null && key != null) {
             throw new IllegalArgumentException("limit '" + limit().name()
-                    + "' is ADAPTIVE, one limit for all calls of this process: a key has no meaning; ask without one");
+                    + "' is ADAPTIVE, which has one limit for all calls of this process; use null as its key");
         }
     }
 

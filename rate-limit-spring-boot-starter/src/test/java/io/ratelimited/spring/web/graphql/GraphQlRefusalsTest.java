@@ -149,8 +149,7 @@ class GraphQlRefusalsTest {
                 .assertNext(errors -> assertThat(errors)
                         .singleElement()
                         .satisfies(error -> assertThat(error.toSpecification())
-                                .containsEntry(
-                                        "message", "Rate limit 'away' cannot be decided at present; retry later.")
+                                .containsEntry("message", "Rate limit 'away' is unavailable; retry later.")
                                 .containsEntry("extensions", Map.of("limit", "away", "classification", "UNAVAILABLE"))))
                 .verifyComplete());
     }

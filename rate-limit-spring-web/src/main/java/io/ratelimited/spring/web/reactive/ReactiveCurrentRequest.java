@@ -276,7 +276,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
                 fields.write(style, style.areLists() ? headers::add : headers::set);
             } catch (RuntimeException ex) {
                 // A writer of the application may fail: the call has been made all the same.
-                LOG.warn("the rate limit fields of a response could not be written", ex);
+                LOG.warn("the rate limit headers of a response could not be written", ex);
             }
             completeRefusal(headers);
         });

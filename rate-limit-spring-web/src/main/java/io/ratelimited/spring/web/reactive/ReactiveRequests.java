@@ -135,7 +135,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     private void warnOfLatePrincipal(ReactiveCurrentRequest request) {
         if (request.wasAskedTooEarly() && warned.compareAndSet(false, true)) {
             LOG.warn("A limit with the key principal has decided on a request before a later filter set the principal:"
-                    + " such requests share one budget. Give the filter that sets it an order below "
+                    + " such requests share one limit. Give the filter that sets it an order below "
                     + RateLimitWebFilter.ORDER + ", or limit handler methods instead of routes.");
         }
     }

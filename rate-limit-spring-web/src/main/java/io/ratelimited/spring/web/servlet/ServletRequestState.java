@@ -142,7 +142,7 @@ final class ServletRequestState {
             fields.write(style, response::setHeader);
         } catch (RuntimeException ex) {
             // A writer of the application may fail: the response goes on all the same.
-            LOG.warn("the rate limit fields of a response could not be written", ex);
+            LOG.warn("the rate limit headers of a response could not be written", ex);
         }
         refusal.forEach((name, value) -> {
             if (!response.containsHeader(name)) {
