@@ -6,6 +6,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.LogLines;
 import java.io.IOException;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.logging.Level;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -47,12 +49,15 @@ class HealthLogTest {
     }
 
     @Test
-    void anOutageThatOutlastsThePauseOfTheLogIsLogged() {
+    void anOutageThatOutlastsThePauseOfTheLogIsLoggedWithItsBeginning() {
         for (int i = 0; i < 10; i++) {
             health.away(new IOException("late"));
             health.back();
         }
+        health.describeShare(() -> ": local admits 1/2 of each limit");
+        clock.advance(Duration.ofMillis(1500));
         health.away(new IOException("late"));
+        Instant began = health.since();
         health.stillAway(new IOException("gone"));
         assertThat(log.all()).hasSize(10);
 
@@ -60,6 +65,9 @@ class HealthLogTest {
         health.stillAway(new IOException("gone"));
         health.stillAway(new IOException("gone"));
         assertThat(log.all()).hasSize(11);
-        assertThat(log.all().get(10)).isEqualTo("Redis does not decide (java.io.IOException: gone)");
+        assertThat(log.all().get(10))
+                .isEqualTo("Redis has not decided since " + began.truncatedTo(ChronoUnit.SECONDS)
+                        + " (java.io.IOException: gone); limits decide as their on-failure says: local admits 1/2 of each"
+                        + " limit [RL-301]");
     }
 }
