@@ -1,30 +1,32 @@
 /**
  * What the page knows about each algorithm. `uses` are the attributes that have a meaning for it, as the annotation
  * spells them; `level` says what its chart shows: what remains, or what `tells` names: the reset for
- * those that space calls out.
- * The one that `finds` its limit has no key: it counts all calls together. `suits` are the controls it begins with.
- * The one with `charge` is not an algorithm but a call that is charged when it has ended: its annotation has `also`, and
+ * those that space calls out. `unit` is what the caller has left, unless permits.
+ * The one that `finds` its limit has no key: it counts all calls together. `suits` are the controls it starts with: the longest
+ * wait in the queue of a leaky bucket is its burst by its rate, and a shorter maximum wait would reject calls before it is full.
+ * The one with `charge` is not an algorithm but a call that is charged when it is complete: its annotation has `also`, and
  * its level is computed from the reset, which alone says how deep a debt is.
  */
 export const ALGORITHMS = [
   {
     id: 'token-bucket', name: 'Token bucket', uses: ['rate', 'burst'], level: 'Tokens in the bucket',
-    says: 'Tokens drip in at the rate, up to the burst; each call takes one. After a rest a burst goes at once, then the rate holds.',
+    says: 'Tokens drip in at the rate, up to the burst; each call takes one. An idle caller can send a burst back to back, then the rate holds.',
   },
   {
-    id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Seconds until a call goes at once', tells: 'reset', waits: true,
-    says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full is refused.',
+    id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Seconds until the queue is empty', tells: 'reset', waits: true,
+    suits: {maxWait: 3000},
+    says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full, or would wait too long, is rejected.',
   },
   {
-    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Seconds until a call goes at once', tells: 'reset',
+    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Seconds until a call is admitted immediately', tells: 'reset',
     says: 'Starts at a third of its rate and reaches all of it within the warm-up; a rest makes it cold again.',
   },
   {
-    id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Calls that go at once',
-    says: 'Evenly spaced, and permits that nobody used are stored up to the burst; none are when the application starts.',
+    id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Stored permits',
+    says: 'Evenly spaced, and unused permits are stored up to the burst; none are stored when the application starts.',
   },
   {
-    id: 'gcra', name: 'GCRA', uses: ['rate', 'burst'], level: 'Room above the level',
+    id: 'gcra', name: 'GCRA', uses: ['rate', 'burst'], level: 'Remaining permits',
     says: 'The leaky bucket as a meter: admits what the token bucket admits, counted from the other end.',
   },
   {
@@ -33,25 +35,25 @@ export const ALGORITHMS = [
   },
   {
     id: 'sliding-window', name: 'Sliding window', uses: ['rate'], level: 'Left in the last period',
-    says: 'Counts calls of the last period in ten slots; budget comes back slot by slot and the limit is never exceeded.',
+    says: 'Counts calls of the last period in ten slots; permits refill slot by slot, and the limit is never exceeded.',
   },
   {
     id: 'sliding-log', name: 'Sliding log', uses: ['rate'], level: 'Left in the last period',
     says: 'Remembers the instant of every call: exact in any period, at the price of memory.',
   },
   {
-    id: 'concurrency', name: 'Concurrency', uses: ['maxConcurrent'], level: 'Free places',
-    says: 'Limits how many calls run at once, however many there are in a second.',
+    id: 'concurrency', name: 'Concurrency', uses: ['maxConcurrent'], level: 'Free permits',
+    says: 'Limits how many calls run concurrently, however many there are per second.',
   },
   {
     id: 'adaptive', name: 'Adaptive', uses: ['maxConcurrent', 'minConcurrent', 'lateAfter'], finds: true, tells: 'found',
     level: 'Calls in flight', suits: {maxConcurrent: 60, calls: 60},
-    says: 'Limits how many calls run at once, and finds the number itself. These share six connections, each for 200 ms: they serve 30 calls a second, and more calls only wait.',
+    says: 'Limits how many calls run concurrently, and finds the number itself. These share six connections, each for 200 ms: they serve 30 calls per second, and more calls only wait. In the first seconds most responses are late: the limit starts at its upper bound and comes down.',
   },
   {
     id: 'model', name: 'Tokens of a model', algorithm: 'token-bucket', charge: true, tells: 'reset', uses: ['rate', 'burst'], suits: {rate: 100, burst: 100},
-    level: 'Tokens left; below zero is debt', also: {permits: '#maxTokens', charge: '#result.usage.totalTokens'},
-    says: 'Each call reserves 10 tokens and uses 1 to 30, which is known when it has ended. The rest is given back; what it used beyond is taken, into debt.',
+    level: 'Tokens left; below zero is debt', unit: 'token', also: {permits: '#maxTokens', charge: '#result.usage.totalTokens'},
+    says: 'Each call reserves 10 tokens and uses 1 to 30, which is known when it is complete. Unused tokens are refunded; more are charged, if need be as debt.',
   },
 ];
 

@@ -8,13 +8,25 @@ const hosts = location.hostname === 'localhost' && location.protocol === 'http:'
 const STATUS = {200: 'OK', 429: 'Too Many Requests', 503: 'Service Unavailable'};
 let next = 0;
 
+/** The server does not respond, so that more calls are of no use. */
+export class Unreachable extends Error {}
+
+/** As fetch, but a server that is gone is named. The browsers' own messages differ, and none says what to do. */
+export async function ask(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch {
+    throw new Unreachable('The application does not respond. Check that it is running, then press Start again.');
+  }
+}
+
 /**
  * Makes one call. Resolves to {outcome, took, waited, reserved, charged, r, q, status, headers}; the outcomes are those of
  * the meters, `took` the milliseconds in the application, where it says that.
  */
 export async function call(algorithm, user) {
   const host = hosts[next++ % hosts.length];
-  const response = await fetch(`${host}/demo/${algorithm.id}?user=${user}`, {cache: 'no-store'});
+  const response = await ask(`${host}/demo/${algorithm.id}?user=${user}`, {cache: 'no-store'});
   const body = await response.json().catch(() => ({}));
   const limit = response.headers.get('RateLimit') ?? '';
   const policy = response.headers.get('RateLimit-Policy') ?? '';
@@ -40,7 +52,7 @@ export async function call(algorithm, user) {
 
 /** What a caller has left of each limit of the demo: [{limit, remaining, reset}]. */
 export async function quota(user) {
-  const response = await fetch(`quota?user=${user}`, {cache: 'no-store'});
+  const response = await ask(`quota?user=${user}`, {cache: 'no-store'});
   if (!response.ok) throw new Error(`/quota answered ${response.status}`);
   return response.json();
 }

@@ -1,4 +1,4 @@
-import uPlot from './uplot-1.6.32/uPlot.esm.js';
+import uPlot from './webjars/uplot/1.6.30/dist/uPlot.esm.js';
 import {WINDOW} from './series.js';
 
 const HEIGHT = {calls: 190, level: 130, waits: 130};
@@ -35,12 +35,12 @@ export class Chart {
   }
 }
 
-const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], [], []]};
+const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], [], [], []]};
 
 const OPTIONS = {
   calls: chart => options(chart, [
     bars('offered', '--offered-soft'),
-    bars('refused', '--rejected'),
+    bars('rejected', '--rejected'),
     bars('let in', '--shadowed'),
     bars('delayed', '--delayed'),
     bars('admitted', '--admitted'),
@@ -53,10 +53,8 @@ const OPTIONS = {
     dashed('at most'),
   ]),
   waits: chart => options(chart, [
-    {
-      label: 'waited', paths: () => null, stroke: colour('--delayed'),
-      points: {show: true, size: 4, width: 0, fill: colour('--delayed')},
-    },
+    points('immediate', '--admitted'),
+    points('delayed', '--delayed'),
     dashed('late after'),
   ]),
 };
@@ -85,6 +83,10 @@ function options(chart, series) {
 
 function dashed(label) {
   return {label, stroke: colour('--offered'), width: 1, dash: [4, 4], points: {show: false}};
+}
+
+function points(label, name) {
+  return {label, paths: () => null, stroke: colour(name), points: {show: true, size: 4, width: 0, fill: colour(name)}};
 }
 
 function bars(label, name) {

@@ -1,11 +1,12 @@
 /** What an operator does, done the way an operator does it: through the actuator. */
 import {limitName} from './algorithms.js';
+import {ask} from './calls.js';
 
 const ENDPOINT = 'actuator/ratelimits';
 
 /** Changes a limit while it is in use; what was spent stays spent. */
 export async function change(algorithm, settings) {
-  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}`, {
+  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}`, {
     method: 'POST',
     headers: {'Content-Type': 'application/json'},
     body: JSON.stringify(settings),
@@ -15,7 +16,7 @@ export async function change(algorithm, settings) {
 
 /** Gives a limit back what the configuration says, also while the page is being closed. */
 export async function restore(algorithm) {
-  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}`, {
+  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}`, {
     method: 'POST',
     headers: {'Content-Type': 'application/json'},
     body: '{"revert": true}',
@@ -26,14 +27,14 @@ export async function restore(algorithm) {
 
 /** Forgets what a caller has used. */
 export async function forget(algorithm, user) {
-  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`, {method: 'DELETE'});
-  if (!response.ok) throw new Error(`the budget was not reset: ${await reason(response)}`);
+  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}/${user}`, {method: 'DELETE'});
+  if (!response.ok) throw new Error(`the limit was not reset: ${await reason(response)}`);
 }
 
 /** What a caller could still have at once, how long until that is most, or what a limit has found. Asking changes nothing. */
 export async function level(algorithm, user) {
-  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}${algorithm.finds ? '' : `/${user}`}`);
-  if (!response.ok) throw new Error(`the budget was not read: ${await reason(response)}`);
+  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}${algorithm.finds ? '' : `/${user}`}`);
+  if (!response.ok) throw new Error(`the limit was not read: ${await reason(response)}`);
   return (await response.json())[algorithm.tells ?? 'remaining'];
 }
 
@@ -41,7 +42,7 @@ export async function level(algorithm, user) {
 export async function meters(algorithm) {
   const counted = {admitted: 0, delayed: 0, rejected: 0, shadowed: 0};
   if (algorithm.charge) Object.assign(counted, {reserved: 0, returned: 0, added: 0});
-  const response = await fetch('actuator/prometheus', {headers: {Accept: 'text/plain'}});
+  const response = await ask('actuator/prometheus', {headers: {Accept: 'text/plain'}});
   if (!response.ok) throw new Error(`no meters: ${await reason(response)}`);
   for (const line of (await response.text()).split('\n')) {
     if (/^rate_limit_(decisions|permits)_total{/.test(line) && line.includes(`limit="${limitName(algorithm)}"`)) {

@@ -1,5 +1,5 @@
-import {ALGORITHMS, byId} from './algorithms.js';
-import {quota} from './calls.js';
+import {ALGORITHMS, byId, limitName} from './algorithms.js';
+import {Unreachable, quota} from './calls.js';
 import {CALLERS, Load} from './load.js';
 import {Panel} from './panel.js';
 
@@ -14,7 +14,7 @@ let asking = null;
 let changing = null;
 let paused = false;
 let suited = {};
-/** Calls without an answer, after which no more are made: as many as the largest burst. The browser would keep them to itself. */
+/** Calls without a response, after which no more are made: as many as the largest burst. The browser would keep them to itself. */
 const MOST_OPEN = 300;
 // On a phone the charts are below the controls; the button stays in sight.
 const narrow = matchMedia('(max-width: 899px)');
@@ -42,7 +42,7 @@ function settings(algorithm) {
   return used;
 }
 
-/** What becomes of a call over the limit: as the controls say, or else as it is natural for the algorithm. */
+/** What happens to a call over the limit: as the controls say, else the default of the algorithm. */
 function policy({waits}) {
   return field.policy.value || (waits ? 'WAIT' : 'REJECT');
 }
@@ -60,7 +60,7 @@ function arrange() {
   }
   show(document.getElementById('max-wait-field'), algorithms.some(algorithm => policy(algorithm) === 'WAIT'));
   document.querySelector('#fresh + span').textContent = algorithms.every(({finds}) => finds)
-    ? 'Start at the upper bound' : 'Start with full budgets';
+    ? 'Start at the upper bound' : 'Start with unused limits';
   document.getElementById('calls-shown').value = field.calls.value;
   if (panels.map(panel => panel.algorithm.id).join() !== algorithms.map(algorithm => algorithm.id).join()) {
     panels.splice(0).forEach(panel => panel.remove());
@@ -103,17 +103,20 @@ function pause(rests) {
 
 /** Shows what the first caller has left of every limit. */
 async function ask() {
-  const left = await quota(CALLERS[0]).catch(() => []);
+  const left = await quota(CALLERS[0]).catch(() => null);
+  if (!left) return;
   document.getElementById('left').replaceChildren(...left.map(({limit, remaining}) => {
     const row = document.createElement('div');
     row.append(
       Object.assign(document.createElement('dt'), {textContent: limit}),
-      Object.assign(document.createElement('dd'), {textContent: remaining}));
+      Object.assign(document.createElement('dd'), {textContent: `${remaining} `}));
+    const unit = ALGORITHMS.find(algorithm => limitName(algorithm) === limit)?.unit ?? 'permit';
+    row.lastChild.append(Object.assign(document.createElement('small'), {textContent: remaining === 1 ? unit : `${unit}s`}));
     return row;
   }));
 }
 
-/** While calls are made, what is left is asked for as soon as the last answer is shown. */
+/** While calls are made, what is left is asked for as soon as the last response is shown. */
 async function askAgain() {
   await ask();
   if (load) asking = setTimeout(askAgain, 250);
@@ -134,7 +137,7 @@ async function run() {
   load = new Load(
     () => ({shape: field.load.value, calls: Number(field.calls.value)}),
     user => panels.every(panel => panel.pending.size < MOST_OPEN)
-      && panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
+      && panels.forEach(panel => panel.offer(user, failed)));
   load.start();
   drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
   askAgain();
@@ -142,32 +145,41 @@ async function run() {
   start.textContent = 'Stop';
   start.classList.add('running');
   if (narrow.matches) panels[0].root.scrollIntoView();
-  say('Running. Change anything: the limit follows, and what was spent stays spent.');
+  say('Running. Change anything: the limit follows, and used permits stay used.');
 }
 
-async function halt() {
+/** A call failed. Without the application there is no run. */
+function failed(error) {
+  if (load && error instanceof Unreachable) halt(error);
+  else if (load) say(error.message, true);
+}
+
+/** @param failure why the run ends, if not by the button */
+async function halt(failure) {
   const running = load;
   load = null;
   running.stop();
   pause(true);
-  say('Waiting for the last answers.');
+  if (failure) say(failure.message, true);
+  else say('Waiting for the last responses.');
   clearTimeout(asking);
   await Promise.all(panels.map(panel => panel.end()));
   clearInterval(drawing);
   await ask();
-  await Promise.all(panels.map(panel => panel.restore())).catch(error => say(error.message, true));
+  await Promise.all(panels.map(panel => panel.restore())).catch(error => { failure ??= error; });
   pause(false);
   start.textContent = 'Start';
   start.classList.remove('running');
-  say(`Stopped after ${panels[0].series.totals.offered} calls.`);
+  if (failure) say(failure.message, true);
+  else say(`Stopped after ${panels[0].series.totals.offered} calls.`);
 }
 
 form.addEventListener('submit', event => {
   event.preventDefault();
-  if (!paused) (load ? halt : run)();
+  if (!paused) (load ? halt() : run());
 });
 
-/** The controls as they suit the algorithms: calls of many permits need a larger budget than others, a pool a larger load. */
+/** The controls as they suit the algorithms: calls of many permits need a larger limit than others, a pool a larger load. */
 function suit() {
   const suits = Object.assign({}, ...chosen().map(algorithm => algorithm.suits));
   for (const name of new Set([...Object.keys(suited), ...Object.keys(suits)])) {
@@ -193,8 +205,8 @@ form.addEventListener('input', async event => {
   } else {
     clearTimeout(changing);
     changing = setTimeout(() => load && apply().then(
-      () => say('Running. The limit was changed; what was spent stays spent.'),
-      error => say(error.message, true)), 300);
+      () => say('Running. The limit was changed; used permits stay used.'),
+      failed), 300);
   }
 });
 
@@ -214,7 +226,13 @@ function restyle() {
 }
 
 theme.addEventListener('click', () => {
-  document.documentElement.dataset.theme = dark() ? 'light' : 'dark';
+  const chosen = dark() ? 'light' : 'dark';
+  document.documentElement.dataset.theme = chosen;
+  try {
+    localStorage.setItem('theme', chosen);
+  } catch {
+    // A browser that keeps nothing: the choice is of this visit.
+  }
   restyle();
 });
 system.addEventListener('change', restyle);

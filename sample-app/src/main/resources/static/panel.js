@@ -14,8 +14,8 @@ export class Panel {
     this.root.setAttribute('aria-label', algorithm.name);
     this.find('h2').textContent = algorithm.name;
     this.find('.says').textContent = algorithm.says;
-    this.find('[data-level]').textContent = algorithm.level + (algorithm.finds ? '; dashed: the limit found' : ' (first caller)');
-    if (algorithm.finds) this.find('[data-times]').textContent = 'Time of each answer, ms; dashed: late after';
+    this.find('[data-level]').textContent = algorithm.level + (algorithm.finds ? '; dashed: the current limit' : ' (first caller)');
+    if (algorithm.finds) this.find('[data-times]').textContent = 'Time of each response, ms; dashed: late after';
     this.root.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => copy(button)));
     parent.append(this.root);
     this.find('.permits').hidden = !algorithm.charge;
@@ -68,7 +68,7 @@ export class Panel {
     this.watch(this.first, this.series);
   }
 
-  /** Full budgets; a limit that finds itself has none and begins at its upper bound again. */
+  /** Full limits; the adaptive limit has no key and starts at its upper bound again. */
   async forget(callers) {
     if (this.algorithm.finds) {
       await operations.change(this.algorithm, {...this.settings, minConcurrent: this.settings.maxConcurrent});
@@ -125,8 +125,8 @@ export class Panel {
     const equal = counted.every(([outcome, count]) => count === this.series.totals[outcome]);
     line.dataset.equal = equal;
     line.textContent = equal
-      ? 'The meters of the application counted the same.'
-      : `The meters counted otherwise: ${counted.map(([outcome, count]) => `${outcome} ${count}`).join(', ')}. `
+      ? 'The meters of the application have the same counts.'
+      : `The meters have other counts: ${counted.map(([outcome, count]) => `${outcome} ${count}`).join(', ')}. `
         + 'Others are calling, too.';
   }
 
@@ -156,34 +156,34 @@ export class Panel {
   /** Says in words what the charts show. */
   label() {
     const {offered, admitted, delayed, rejected, limit} = this.series.totals;
-    const waits = this.charts.waits.data[1];
+    const waits = this.charts.waits.data.slice(1, 3).flat().filter(millis => millis !== null);
     const level = this.charts.level.data[1].at(-1);
     this.charts.calls.element.setAttribute('aria-label',
-      `Calls per 100 ms: of ${offered} offered, ${admitted} admitted, ${delayed} delayed, ${rejected} refused`);
+      `Calls per 100 ms: of ${offered} offered, ${admitted} admitted, ${delayed} delayed, ${rejected} rejected`);
     this.charts.level.element.setAttribute('aria-label',
-      `${this.algorithm.level}: ${level ?? 'not known yet'}${this.algorithm.finds ? `, limit found: ${limit}` : ''}`);
+      `${this.algorithm.level}: ${level ?? 'not known yet'}${this.algorithm.finds ? `, current limit: ${limit}` : ''}`);
     this.charts.waits.element.setAttribute('aria-label',
-      `${this.algorithm.finds ? 'Times of answers' : 'Waits of admitted calls'}: `
+      `${this.algorithm.finds ? 'Response times' : 'Waits of admitted calls'}: `
         + (waits.length ? `at most ${waits.reduce((a, b) => Math.max(a, b))} ms` : 'none yet'));
   }
 
   share() {
     const most = Math.max(1, ...[...this.series.callers.values()].map(caller => caller.offered));
-    const rows = [...this.series.callers].map(([user, {admitted, rejected}]) => {
+    const rows = [...this.series.callers].map(([user, {rejected, ...counts}]) => {
       const row = document.createElement('li');
       const name = document.createElement('span');
       name.textContent = user;
       const bar = document.createElement('span');
       bar.className = 'bar';
       bar.setAttribute('aria-hidden', 'true');
-      for (const [kind, count] of [['admitted', admitted], ['rejected', rejected]]) {
+      for (const kind of ['admitted', 'delayed', 'shadowed', 'rejected']) {
         const part = document.createElement('i');
         part.className = kind;
-        part.style.inlineSize = `${(100 * count) / most}%`;
+        part.style.inlineSize = `${(100 * (counts[kind] ?? rejected)) / most}%`;
         bar.append(part);
       }
       const numbers = document.createElement('span');
-      numbers.textContent = `${admitted} in, ${rejected} refused`;
+      numbers.textContent = `${counts.admitted + counts.delayed + counts.shadowed} admitted, ${rejected} rejected`;
       row.append(name, bar, numbers);
       return row;
     });

@@ -1,3 +1,5 @@
+import {ask} from './calls.js';
+
 /** Calls of this application to a partner, who limits them. */
 const button = document.getElementById('partner-run');
 const says = document.getElementById('partner-says');
@@ -6,13 +8,13 @@ const STEP = 100; // milliseconds a bar
 
 button.addEventListener('click', async () => {
   button.disabled = true;
-  says.textContent = 'Forty calls are on their way.';
+  says.textContent = 'Forty calls are in flight.';
   try {
-    const response = await fetch('partner/run', {method: 'POST'});
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    const response = await ask('partner/run', {method: 'POST'});
+    if (!response.ok) throw new Error(`status ${response.status}.`);
     show(await response.json());
   } catch (failure) {
-    says.textContent = `The calls failed: ${failure.message}.`;
+    says.textContent = `The calls failed: ${failure.message}`;
   } finally {
     button.disabled = false;
   }
@@ -25,7 +27,7 @@ function show(run) {
     document.querySelector(`[data-partner=${what}]`).textContent = run[what];
   }
   const seconds = (Math.max(...run.answeredAt) / 1000).toFixed(1);
-  says.textContent = `All were answered within ${seconds} s.`;
+  says.textContent = `All responses came within ${seconds} s.`;
   draw(run.answeredAt);
   timeline.setAttribute('aria-label', `${run.sent} calls answered within ${seconds} s`);
 }

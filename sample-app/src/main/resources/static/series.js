@@ -7,7 +7,7 @@ const OUTCOMES = ['offered', 'admitted', 'delayed', 'rejected', 'shadowed'];
 const PERMITS = ['reserved', 'returned', 'added', 'charged', 'debt'];
 const FOUND = {inTime: 0, late: 0, limit: '–', inFlight: '–'};
 
-/** What one run has brought: totals, the latest 100 ms bins, waits, and callers. */
+/** The results of one run: totals, the latest 100 ms bins, waits, and callers. */
 export class Series {
 
   constructor(algorithm) {
@@ -33,14 +33,16 @@ export class Series {
     const bin = this.bin();
     bin[answer.outcome]++;
     const caller = this.caller(user);
-    caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
+    caller[answer.outcome]++;
     if (answer.outcome !== 'shadowed') this.charged(answer);
     const {tells, charge} = this.algorithm;
     if (!tells && user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
     if ((!tells || charge) && answer.q !== null) this.size = answer.q;
     if (answer.outcome === 'rejected') return;
     this.totals[answer.took > (lateAfter ?? Infinity) ? 'late' : 'inTime']++;
-    this.waits.push([this.seconds(), this.algorithm.finds ? answer.took : answer.waited, lateAfter]);
+    const millis = this.algorithm.finds ? answer.took : answer.waited;
+    const delayed = answer.outcome === 'delayed';
+    this.waits.push([this.seconds(), delayed ? null : millis, delayed ? millis : null, lateAfter]);
   }
 
   /** What a call reserved, and what it has cost: the rest was returned, or added. */
@@ -79,7 +81,7 @@ export class Series {
   }
 
   caller(user) {
-    if (!this.callers.has(user)) this.callers.set(user, {offered: 0, admitted: 0, rejected: 0});
+    if (!this.callers.has(user)) this.callers.set(user, Object.fromEntries(OUTCOMES.map(count => [count, 0])));
     return this.callers.get(user);
   }
 
@@ -110,11 +112,11 @@ export class Series {
     return columns;
   }
 
-  /** [seconds, milliseconds waited or taken, milliseconds that are late]. */
+  /** [seconds, milliseconds of calls that were not delayed, of delayed calls, milliseconds that are late]. */
   waited() {
     const from = this.seconds() - WINDOW;
     const first = this.waits.findIndex(([at]) => at >= from);
     this.waits.splice(0, first < 0 ? this.waits.length : first);
-    return [0, 1, 2].map(column => this.waits.map(wait => wait[column]));
+    return [0, 1, 2, 3].map(column => this.waits.map(wait => wait[column]));
   }
 }

@@ -88,6 +88,13 @@ class PropertiesPageTest {
     }
 
     @Test
+    void theSwitchOfTheHealthContributorIsOffered() throws IOException {
+        assertThat(metadata().get("properties"))
+                .anySatisfy(property ->
+                        assertThat(property.get("name").asString()).isEqualTo("management.health.ratelimit.enabled"));
+    }
+
+    @Test
     void everyHintIsForAPropertyThatExists() throws IOException {
         List<String> names = new ArrayList<>();
         metadata()

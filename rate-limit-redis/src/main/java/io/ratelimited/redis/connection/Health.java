@@ -1,6 +1,7 @@
 package io.ratelimited.redis.connection;
 
 import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
@@ -95,7 +96,11 @@ public final class Health {
     synchronized void stillAway(Throwable reason) {
         lastFailure = reason;
         if (away && changes > LOGGED_CHANGES && threads.nanos() - changesSince >= LOG_PAUSE) {
-            logChange(threads::warn, () -> "Redis is unavailable (" + Replies.text(reason) + ")");
+            Instant begin = since.truncatedTo(ChronoUnit.SECONDS);
+            logChange(
+                    threads::warn,
+                    () -> "Redis has been unavailable since " + begin + " (" + Replies.text(reason)
+                            + "). The on-failure policy applies" + share.get() + ". Check the connection. [RL-301]");
         }
     }
 

@@ -6,6 +6,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.LogLines;
 import java.io.IOException;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.logging.Level;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -48,12 +50,15 @@ class HealthLogTest {
     }
 
     @Test
-    void anOutageThatOutlastsThePauseOfTheLogIsLogged() {
+    void anOutageThatOutlastsThePauseOfTheLogIsLoggedWithItsBeginning() {
         for (int i = 0; i < 10; i++) {
             health.away(new IOException("late"));
             health.back();
         }
+        health.describeShare(() -> ": local admits 1/2 of each limit");
+        clock.advance(Duration.ofMillis(1500));
         health.away(new IOException("late"));
+        Instant began = health.since();
         health.stillAway(new IOException("gone"));
         assertThat(log.all()).hasSize(10);
 
@@ -61,6 +66,9 @@ class HealthLogTest {
         health.stillAway(new IOException("gone"));
         health.stillAway(new IOException("gone"));
         assertThat(log.all()).hasSize(11);
-        assertThat(log.all().get(10)).isEqualTo("Redis is unavailable (java.io.IOException: gone)");
+        assertThat(log.all().get(10))
+                .isEqualTo("Redis has been unavailable since " + began.truncatedTo(ChronoUnit.SECONDS)
+                        + " (java.io.IOException: gone). The on-failure policy applies: local admits 1/2 of each limit."
+                        + " Check the connection. [RL-301]");
     }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import io.ratelimited.core.Decision;
@@ -12,9 +13,11 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -26,6 +29,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.event.ContextRefreshedEvent;
 import org.yaml.snakeyaml.Yaml;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -55,8 +61,57 @@ class DashboardTest {
                 queries++;
             }
         }
-        requireKnown(dashboard.at("/templating/list/1/query").asString());
+        List<String> variables = new ArrayList<>();
+        for (JsonNode variable : dashboard.at("/templating/list")) {
+            variables.add(variable.get("name").asString());
+            if (variable.get("type").asString().equals("query")) {
+                requireKnown(variable.get("query").asString());
+            }
+        }
+        assertThat(variables).containsExactly("datasource", "application", "instance", "limit");
         assertThat(queries).isGreaterThan(10);
+    }
+
+    @Test
+    void everyPanelIsOfTheChosenApplicationInstanceAndLimit() throws IOException {
+        JsonNode dashboard = JsonMapper.shared().readTree(Files.readString(FILES.resolve("grafana-dashboard.json")));
+        Set<String> asked = new TreeSet<>();
+        for (JsonNode panel : dashboard.get("panels")) {
+            for (JsonNode target : panel.get("targets")) {
+                Matcher selected = SELECTED.matcher(target.get("expr").asString());
+                while (selected.find()) {
+                    asked.add(selected.group(1));
+                    assertThat(selected.group(2))
+                            .as(target.toString())
+                            .contains("job=~\"$application\"", "instance=~\"$instance\"");
+                    if (!selected.group(1).startsWith("rate_limit_client_")) {
+                        assertThat(selected.group(2)).as(target.toString()).contains("limit=~\"$limit\"");
+                    }
+                }
+            }
+        }
+        assertThat(asked)
+                .contains(
+                        "rate_limit_rate",
+                        "rate_limit_base_time_seconds",
+                        "rate_limit_client_calls_total",
+                        "rate_limit_client_paused");
+    }
+
+    /** An alert on an increase would miss the first failure of a counter that appears with it. */
+    @Test
+    void failuresAreCountedFromZero() {
+        PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+        application(prometheus)
+                .run(
+                        context -> assertThat(prometheus.scrape())
+                                .containsPattern(
+                                        "(?m)^rate_limit_decisions_total\\{limit=\"refused\",outcome=\"rejected\".*} 0\\.0$")
+                                .containsPattern("(?m)^rate_limit_charge_failures_total\\{limit=\"charged\"} 0\\.0$")
+                                .containsPattern("(?m)^rate_limit_blocks_total\\{limit=\"blocked\"} 0\\.0$")
+                                .containsPattern("(?m)^rate_limit_refused_total\\{limit=\"busy\".*} 0\\.0$")
+                                .containsPattern(
+                                        "(?m)^rate_limit_client_calls_total\\{client=\"partner\",outcome=\"refused_there\"} 0\\.0$"));
     }
 
     @Test
@@ -82,6 +137,9 @@ class DashboardTest {
             labels.addAll(known.keySet());
             Matcher label = LABEL.matcher(selected.group(2) == null ? "" : selected.group(2));
             while (label.find()) {
+                if (OF_PROMETHEUS.contains(label.group(1))) {
+                    continue;
+                }
                 assertThat(known).as(query).containsKey(label.group(1));
                 if (!label.group(2).startsWith("$")) {
                     assertThat(known.get(label.group(1)))
@@ -101,29 +159,47 @@ class DashboardTest {
     /** An application in which all has happened that is counted, except that its Redis went away: that is a value of source. */
     private void readMetricsOfAnApplication() {
         PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
-        Contexts.runner(new ManualTicker().autoAdvance())
-                .withConfiguration(AutoConfigurations.of(RateLimitMetricsAutoConfiguration.class))
-                .withBean(MeterRegistry.class, () -> prometheus)
-                .withBean(Service.class)
-                .withPropertyValues("rate-limit.limits.busy.algorithm=adaptive")
-                .run(context -> {
-                    Service service = context.getBean(Service.class);
-                    service.refused();
-                    assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::refused);
-                    service.delayed();
-                    service.delayed();
-                    service.blocked();
-                    assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::blocked);
-                    service.charged(1);
-                    service.charged(3);
-                    service.charged("what nobody can count");
-                    read(prometheus.scrape());
-                });
+        application(prometheus).run(context -> {
+            Service service = context.getBean(Service.class);
+            service.refused();
+            assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::refused);
+            service.delayed();
+            service.delayed();
+            service.shadowed();
+            service.shadowed();
+            service.blocked();
+            assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(service::blocked);
+            service.charged(1);
+            service.charged(3);
+            service.charged("what nobody can count");
+            read(prometheus.scrape());
+        });
         for (Decision.Source away : List.of(Decision.Source.FALLBACK, Decision.Source.UNAVAILABLE)) {
             metrics.get("rate_limit_decisions_total")
                     .get("source")
                     .add(away.name().toLowerCase(Locale.ROOT));
         }
+    }
+
+    private static ApplicationContextRunner application(PrometheusMeterRegistry prometheus) {
+        return Contexts.runner(new ManualTicker().autoAdvance())
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitMetricsAutoConfiguration.class,
+                        ClientRateLimitAutoConfiguration.class,
+                        RestClientAutoConfiguration.class))
+                .withBean(MeterRegistry.class, () -> prometheus)
+                .withBean(Service.class)
+                .withPropertyValues(
+                        "rate-limit.limits.busy.algorithm=adaptive", "rate-limit.clients.partner.hosts=partner.example")
+                .withInitializer(context -> context.addApplicationListener(event -> {
+                    if (event instanceof ContextRefreshedEvent refreshed) {
+                        refreshed
+                                .getApplicationContext()
+                                .getBeansOfType(MeterBinder.class)
+                                .values()
+                                .forEach(binder -> binder.bindTo(prometheus));
+                    }
+                }));
     }
 
     private void read(String scrape) {
@@ -146,6 +222,9 @@ class DashboardTest {
 
         @RateLimited(name = "delayed", rate = "1/s", policy = Policy.WAIT, maxWait = "5s")
         public void delayed() {}
+
+        @RateLimited(name = "shadowed", rate = "1/h", policy = Policy.SHADOW)
+        public void shadowed() {}
 
         @RateLimited(name = "blocked", rate = "1/h", key = "'all'", block = "1h")
         public void blocked() {}

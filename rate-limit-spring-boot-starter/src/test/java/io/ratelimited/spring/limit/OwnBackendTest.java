@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -61,6 +62,20 @@ class OwnBackendTest {
                     .contains("there are [memory, shared-memory]");
             assertThat(analysis.getAction()).contains("memory, shared-memory").contains("LimiterFactory");
         });
+    }
+
+    /** Nothing of Redis is made unless a property names it, so no bean knows the name. */
+    @Test
+    void aMisspelledRedisIsSuggested() {
+        for (String property :
+                List.of("rate-limit.backend", "rate-limit.defaults.backend", "rate-limit.limits.orders.backend")) {
+            Contexts.runner()
+                    .withPropertyValues("rate-limit.limits.orders.rate=2/d", property + "=redsi")
+                    .run(context -> assertThat(Contexts.analyse(context.getStartupFailure())
+                                    .getDescription())
+                            .as(property)
+                            .contains("is redsi", "did you mean 'redis'?", "there are [memory]"));
+        }
     }
 
     @Test

@@ -8,7 +8,9 @@ import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ClassUtils;
 
@@ -100,8 +102,11 @@ final class Backends {
             return "has no value";
         }
         if (!backend.equals("redis")) {
-            return "is " + backend + ", but there is no backend of this name"
-                    + SimilarName.hint(backend, factories.keySet()) + "; there are " + factories.keySet();
+            // Nothing of Redis is made unless a property names it, so a misspelled name must not hide it.
+            Set<String> known = new TreeSet<>(factories.keySet());
+            known.add("redis");
+            return "is " + backend + ", but there is no backend of this name" + SimilarName.hint(backend, known)
+                    + "; there are " + factories.keySet();
         }
         if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
             return "is redis, but the module rate-limit-redis is not on the class path";

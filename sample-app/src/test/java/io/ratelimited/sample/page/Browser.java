@@ -99,7 +99,27 @@ final class Browser implements AutoCloseable {
         driver.executeCdpCommand(
                 "Emulation.setEmulatedMedia",
                 Map.of("features", List.of(Map.of("name", "prefers-color-scheme", "value", theme))));
+        driver.executeCdpCommand(
+                "Storage.clearDataForOrigin", Map.of("origin", origin, "storageTypes", "local_storage"));
         driver.get(origin + "/");
+        awaitPanel();
+    }
+
+    /** As a visitor does, whose choices the page keeps. */
+    void reload() {
+        driver.navigate().refresh();
+        awaitPanel();
+    }
+
+    /** The application is gone, or is back, as the page sees it. */
+    void disconnect(boolean gone) {
+        driver.executeCdpCommand("Network.enable", Map.of());
+        driver.executeCdpCommand(
+                "Network.emulateNetworkConditions",
+                Map.of("offline", gone, "latency", 0, "downloadThroughput", -1, "uploadThroughput", -1));
+    }
+
+    private void awaitPanel() {
         await(() -> !driver.findElements(By.cssSelector(".panel canvas")).isEmpty());
     }
 
@@ -249,7 +269,7 @@ final class Browser implements AutoCloseable {
     byte[] picture(String css) {
         Object clip = script(
                 "const {x, y, width, height} = document.querySelector(arguments[0]).getBoundingClientRect();"
-                        + "return {x, y, width, height, scale: 1}",
+                        + "return {x: x + scrollX, y: y + scrollY, width, height, scale: 1}",
                 css);
         Map<String, Object> taken = driver.executeCdpCommand(
                 "Page.captureScreenshot", Map.of("captureBeyondViewport", true, "clip", Objects.requireNonNull(clip)));

@@ -60,9 +60,28 @@ class LivePageTest extends LivePage {
         }
         assertThat(browser.count(0, "offered")).isEqualTo(sum).isGreaterThanOrEqualTo(60);
         assertThat(http.refused("demo-" + algorithm, "alice") - refusedBefore).isEqualTo(browser.count(0, "rejected"));
-        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application have the same counts.");
         assertThat(browser.texts("[data-code=answer] code").get(0))
                 .contains("RateLimit: \"demo-" + algorithm + "\";r=");
+    }
+
+    /** The last call before the first rejection waits until the 19 before it in the queue have left: 1.9 s. */
+    @Test
+    void withTheDefaultsOfThePageTheQueueOfTheLeakyBucketFills() {
+        browser.choose("algorithm", "leaky-bucket");
+        browser.start();
+        browser.await(() -> browser.count(0, "rejected") > 0);
+        browser.stop();
+        String waits = String.valueOf(browser.find("[data-chart=waits]").getDomAttribute("aria-label"));
+        assertThat(waits).matches("Waits of admitted calls: at most \\d+ ms");
+        assertThat(Integer.parseInt(waits.replaceAll("\\D", ""))).isGreaterThan(1500);
+        assertThat(browser.script("return getComputedStyle(document.querySelector('.share .delayed')).backgroundColor"))
+                .as("a delayed call has one color")
+                .isEqualTo(browser.script("const tile = document.querySelector('.totals .delayed');"
+                        + "return getComputedStyle(tile).borderBlockStartColor"));
+        assertThat((double) browser.script(
+                        "return document.querySelector('.share .delayed').getBoundingClientRect().width"))
+                .isPositive();
     }
 
     /** Three times as many calls as the pool serves. */
@@ -78,12 +97,12 @@ class LivePageTest extends LivePage {
                         browser.script("return document.querySelector('[data-count=limit]').textContent < 60")));
         browser.screenshot("adaptive");
         browser.stop();
-        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application have the same counts.");
         assertThat(browser.count(0, "inTime") + browser.count(0, "late")).isEqualTo(browser.count(0, "admitted"));
         assertThat(browser.count(0, "inFlight")).isZero();
         assertThat(browser.drawn(0, "level")).isGreaterThan(20);
         assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
-                .isEqualTo("Calls in flight: 0, limit found: " + browser.count(0, "limit"));
+                .isEqualTo("Calls in flight: 0, current limit: " + browser.count(0, "limit"));
         assertThat(browser.texts("[data-code=answer] code").get(0)).doesNotContain("RateLimit");
         assertThat(http.get("/actuator/ratelimits/demo-adaptive").body())
                 .contains("\"lateAfter\":\"500ms\"", "\"found\":{\"limit\":" + browser.count(0, "limit") + ",");
@@ -115,7 +134,7 @@ class LivePageTest extends LivePage {
         assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
                 .isEqualTo("Tokens left; below zero is debt: " + left);
         assertThat(browser.count(0, "debt")).isEqualTo(Math.max(0, -left));
-        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application have the same counts.");
         assertThat(browser.texts("[data-code=annotation] code").get(0))
                 .contains("algorithm = Algorithm.TOKEN_BUCKET", "permits = \"#maxTokens\"", "charge = \"#result.");
         browser.choose("algorithm", "gcra");
@@ -138,9 +157,11 @@ class LivePageTest extends LivePage {
                 .startsWith(before);
         assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
                 .isEqualTo("Tokens in the bucket: " + left);
-        assertThat(browser.texts("#left > div")).hasSize(10).contains("demo-token-bucket" + left);
+        assertThat(browser.texts("#left > div"))
+                .hasSize(10)
+                .contains("demo-token-bucket" + left + " permits", "demo-model100 tokens", "demo-leaky-bucket1 permit");
         assertThat(browser.texts(".share li span:last-child"))
-                .containsExactly(browser.count(0, "admitted") + " in, 0 refused");
+                .containsExactly(browser.count(0, "admitted") + " admitted, 0 rejected");
     }
 
     @Test
@@ -166,7 +187,9 @@ class LivePageTest extends LivePage {
         assertThat(browser.texts(".panel h2")).containsExactly("Token bucket", "Sliding log");
         assertThat(browser.count(0, "offered")).isEqualTo(browser.count(1, "offered"));
         assertThat(browser.texts(".panel:first-child .share li")).hasSize(10);
-        assertThat(browser.texts(".meters")).hasSize(2).containsOnly("The meters of the application counted the same.");
+        assertThat(browser.texts(".meters"))
+                .hasSize(2)
+                .containsOnly("The meters of the application have the same counts.");
         assertThat(browser.drawn(1, "calls")).isGreaterThan(100);
         browser.screenshotOfAll("side-by-side");
     }

@@ -34,6 +34,9 @@ import org.springframework.util.ReflectionUtils;
 @Tag("once")
 class PageUseTest extends LivePage {
 
+    private static final String DARK = "rgb(16, 21, 28)";
+    private static final String GONE =
+            "The application does not respond. Check that it is running, then press Start again.";
     /** Of what is copied into a class of one's own: an annotation. */
     private static final String IMPORTS = """
             import io.ratelimited.core.*;
@@ -220,6 +223,42 @@ class PageUseTest extends LivePage {
         browser.click("#theme");
         assertThat(browser.find("#theme").getDomAttribute("aria-pressed")).isEqualTo("true");
         assertThat(browser.script("return getComputedStyle(document.body).backgroundColor"))
-                .isEqualTo("rgb(16, 21, 28)");
+                .isEqualTo(DARK);
+    }
+
+    @Test
+    void theChosenThemeSurvivesAReload() {
+        browser.click("#theme");
+        browser.reload();
+        assertThat(browser.find("#theme").getDomAttribute("aria-pressed")).isEqualTo("true");
+        assertThat(browser.script("return getComputedStyle(document.body).backgroundColor"))
+                .isEqualTo(DARK);
+        browser.click("#theme");
+        browser.reload();
+        assertThat(browser.script("return getComputedStyle(document.body).backgroundColor"))
+                .isNotEqualTo(DARK);
+    }
+
+    @Test
+    void aServerThatIsGoneEndsTheRunAndThePageSaysWhatToDo() {
+        browser.start();
+        browser.await(() -> browser.count(0, "admitted") > 0);
+        browser.disconnect(true);
+        browser.await(() -> browser.find("#start").getText().equals("Start"));
+        assertThat(browser.find("#status").getText()).isEqualTo(GONE);
+        browser.await(() -> "false".equals(browser.find("#start").getDomAttribute("aria-disabled")));
+        assertThat(browser.find("#status").getText()).isEqualTo(GONE);
+        browser.click("#partner-run");
+        browser.await(() -> browser.find("#partner-says").getText().equals("The calls failed: " + GONE));
+        browser.click("#start");
+        browser.await(() -> "false".equals(browser.find("#start").getDomAttribute("aria-disabled")));
+        assertThat(browser.find("#status").getText()).isEqualTo(GONE);
+        assertThat(browser.errors())
+                .isNotEmpty()
+                .allSatisfy(error -> assertThat(error).contains("net::ERR_INTERNET_DISCONNECTED"));
+
+        browser.disconnect(false);
+        browser.run(5);
+        assertThat(browser.find("#status").getText()).startsWith("Stopped after");
     }
 }

@@ -14,8 +14,8 @@ class PartnerRunTest extends LivePage {
         for (int run = 1; run <= 2; run++) {
             browser.await(() -> browser.find("#partner-run").isEnabled());
             browser.click("#partner-run");
-            browser.await(() -> browser.find("#partner-says").getText().matches("(All were|The calls failed).*"));
-            assertThat(browser.find("#partner-says").getText()).startsWith("All were answered within");
+            browser.await(() -> browser.find("#partner-says").getText().matches("(All responses|The calls failed).*"));
+            assertThat(browser.find("#partner-says").getText()).startsWith("All responses came within");
             assertThat(browser.texts("[data-partner=sent]")).containsExactly("40");
             assertThat(browser.texts("[data-partner=refused]")).containsExactly("0");
             assertThat(Long.parseLong(browser.texts("[data-partner=delayed]").get(0)))

@@ -118,7 +118,8 @@ class Pictures {
                 .map(chart -> "figure:has([data-chart=" + chart + "])")
                 .collect(Collectors.joining(", "));
         browser.script("document.head.append(Object.assign(document.createElement('style'), {textContent: `"
-                + "header, form, .panel > :not(h2, .totals, " + shown + ") { display: none !important }"
+                + "header, form, main > :not(#panels), .panel > :not(h2, .totals, " + shown
+                + ") { display: none !important }"
                 + "main, body { display: block; padding: 0 !important }"
                 + "#panels.two { grid-template-columns: 1fr 1fr !important }`}))");
         browser.awaitFrame();

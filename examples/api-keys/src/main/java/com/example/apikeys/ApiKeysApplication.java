@@ -1,0 +1,12 @@
+package com.example.apikeys;
+
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+
+@SpringBootApplication
+public class ApiKeysApplication {
+
+    public static void main(String[] args) {
+        SpringApplication.run(ApiKeysApplication.class, args);
+    }
+}

@@ -1,0 +1,59 @@
+package com.example.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.ServerSocket;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.SpringApplication;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.test.web.servlet.client.RestTestClient;
+import redis.embedded.RedisServer;
+
+class TwoInstancesTest {
+
+    @Test
+    void theFifthCallIsRejectedByWhicheverInstanceItReaches() throws IOException {
+        int redisPort = freePort();
+        RedisServer redis = RedisServer.newRedisServer()
+                .port(redisPort)
+                .setting("save \"\"")
+                .build();
+        redis.start();
+        try (ConfigurableApplicationContext first = start(redisPort);
+                ConfigurableApplicationContext second = start(redisPort)) {
+            assertThat(status(first)).isEqualTo(200);
+            assertThat(status(second)).isEqualTo(200);
+            assertThat(status(first)).isEqualTo(200);
+            assertThat(status(second)).isEqualTo(200);
+            assertThat(status(first)).isEqualTo(429);
+            assertThat(status(second)).isEqualTo(429);
+        } finally {
+            redis.stop();
+        }
+    }
+
+    private static ConfigurableApplicationContext start(int redisPort) {
+        return SpringApplication.run(
+                RedisApplication.class, "--server.port=0", "--rate-limit.redis.url=redis://localhost:" + redisPort);
+    }
+
+    private static int status(ConfigurableApplicationContext instance) {
+        String port = instance.getEnvironment().getProperty("local.server.port");
+        return RestTestClient.bindToServer()
+                .baseUrl("http://localhost:" + port)
+                .build()
+                .get()
+                .uri("/quotes/ACME")
+                .exchange()
+                .returnResult()
+                .getStatus()
+                .value();
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
+        }
+    }
+}
