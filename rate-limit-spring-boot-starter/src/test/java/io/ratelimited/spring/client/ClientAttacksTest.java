@@ -114,20 +114,26 @@ class ClientAttacksTest {
             List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
             for (int i = 0; i < 24; i++) {
                 calls.add(client.enterAsync(request("/export")));
-                client.enter(request("/other/" + i)).answered(200, name -> null);
+                admitted(client, "/other/" + i).answered(200, name -> null);
             }
             assertThat(calls).noneMatch(CompletableFuture::isDone);
             ticker.advance(Duration.ofSeconds(60));
             assertThat(calls.stream().filter(CompletableFuture::isDone))
                     .as("one goes alone")
                     .hasSize(1);
-            client.enter(request("/other")).answered(200, name -> null);
+            admitted(client, "/other").answered(200, name -> null);
             calls.get(0).join().answered(200, name -> null);
             assertThat(calls).as("and says nothing of it").allMatch(CompletableFuture::isDone);
             for (int i = 0; i < 100; i++) {
-                client.enter(request("/export")).answered(200, name -> null);
+                admitted(client, "/export").answered(200, name -> null);
             }
         });
+    }
+
+    private static ClientCall admitted(LimitedClient client, String path) {
+        CompletableFuture<ClientCall> call = client.enterAsync(request(path));
+        assertThat(call).as(path).isCompleted();
+        return call.join();
     }
 
     /** As the search of a service, beside its other paths: the fields of a dialect have no names. */
@@ -146,6 +152,23 @@ class ClientAttacksTest {
             client.enter(request("/search")).answered(200, dialect(30, 29));
             assertRefusedBy("clients.partner", client, "/repos/6");
             client.enter(request("/search")).answered(200, dialect(30, 28));
+        });
+    }
+
+    @Test
+    void aPathThatNamesAnotherQuotaIsLeftOutOfTheQuotaAroundIt() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/a/1")).answered(200, dialect(5_000, 4_000));
+            client.enter(request("/a/2")).answered(200, dialect(5_000, 3_999));
+            client.enter(request("/a/search")).answered(200, dialect(30, 20));
+            client.enter(request("/a/3")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/4");
+            client.enter(request("/a/search")).answered(200, dialect(30, 19));
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/a/search")).answered(200, dialect(5_000, 4_999));
+            client.enter(request("/a/5")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/search");
         });
     }
 
@@ -239,7 +262,7 @@ class ClientAttacksTest {
             ticker.advance(Duration.ofSeconds(60));
             call.join().answered(200, name -> null);
             for (int i = 0; i < 100; i++) {
-                client.enter(request("/export")).answered(200, name -> null);
+                admitted(client, "/export").answered(200, name -> null);
             }
         });
     }
