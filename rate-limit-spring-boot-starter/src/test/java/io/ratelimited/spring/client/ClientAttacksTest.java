@@ -91,10 +91,10 @@ class ClientAttacksTest {
                 new WaitingRoom(ticker, () -> 1_000),
                 ticker,
                 Duration.ofMinutes(1).toNanos());
-        Pass first = gate.enter(0).join().pass();
+        Pass first = gate.enter("", 0).join().pass();
         gate.answered(first, quota(90), false);
-        Pass early = gate.enter(0).join().pass();
-        Pass cancelled = gate.enter(0).join().pass();
+        Pass early = gate.enter("", 0).join().pass();
+        Pass cancelled = gate.enter("", 0).join().pass();
         gate.failed(cancelled);
         gate.answered(early, quota(89), false);
         assertThat(gate.report())
@@ -105,27 +105,109 @@ class ClientAttacksTest {
     private static final Function<String, List<String>> FROZEN =
             name -> name.equals("RateLimit") ? List.of("\"x\";r=0;t=31536000") : null;
 
-    /** Of a host behind a redirect, or of one path of the other side. */
     @ParameterizedTest
     @ValueSource(ints = {200, 404, 429})
-    void oneAnswerFreezesAClientForTheLongestPauseAtMost(int status) {
+    void oneAnswerFreezesAPathForTheLongestPauseAtMost(int status) {
         runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             client.enter(request("/export")).answered(status, FROZEN);
             List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
             for (int i = 0; i < 24; i++) {
-                calls.add(client.enterAsync(request("/other")));
+                calls.add(client.enterAsync(request("/export")));
+                admitted(client, "/other/" + i).answered(200, name -> null);
             }
             assertThat(calls).noneMatch(CompletableFuture::isDone);
             ticker.advance(Duration.ofSeconds(60));
             assertThat(calls.stream().filter(CompletableFuture::isDone))
                     .as("one goes alone")
                     .hasSize(1);
+            admitted(client, "/other").answered(200, name -> null);
             calls.get(0).join().answered(200, name -> null);
             assertThat(calls).as("and says nothing of it").allMatch(CompletableFuture::isDone);
             for (int i = 0; i < 100; i++) {
-                client.enter(request("/other")).answered(200, name -> null);
+                admitted(client, "/export").answered(200, name -> null);
             }
+        });
+    }
+
+    private static ClientCall admitted(LimitedClient client, String path) {
+        CompletableFuture<ClientCall> call = client.enterAsync(request(path));
+        assertThat(call).as(path).isCompleted();
+        return call.join();
+    }
+
+    /** As the search of a service, beside its other paths: the fields of a dialect have no names. */
+    @Test
+    void aQuotaOfAnotherSizeIsAnotherQuota() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            for (int i = 0; i < 5; i++) {
+                client.enter(request("/repos/" + i)).answered(200, dialect(5_000, 4_000));
+                client.enter(request("/search")).answered(200, dialect(30, 0));
+                assertRefusedBy("clients.partner", client, "/search");
+                client.enter(request("/repos/new/" + i)).answered(200, dialect(5_000, 4_000));
+                ticker.advance(Duration.ofSeconds(30));
+            }
+            client.enter(request("/repos/5")).answered(200, dialect(5_000, 0));
+            client.enter(request("/search")).answered(200, dialect(30, 29));
+            assertRefusedBy("clients.partner", client, "/repos/6");
+            client.enter(request("/search")).answered(200, dialect(30, 28));
+        });
+    }
+
+    @Test
+    void aPathThatNamesAnotherQuotaIsLeftOutOfTheQuotaAroundIt() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/a/1")).answered(200, dialect(5_000, 4_000));
+            client.enter(request("/a/2")).answered(200, dialect(5_000, 3_999));
+            client.enter(request("/a/search")).answered(200, dialect(30, 20));
+            client.enter(request("/a/3")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/4");
+            client.enter(request("/a/search")).answered(200, dialect(30, 19));
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/a/search")).answered(200, dialect(5_000, 4_999));
+            client.enter(request("/a/5")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/search");
+        });
+    }
+
+    private static Function<String, List<String>> dialect(long limit, long remaining) {
+        return name -> switch (name) {
+            case "X-RateLimit-Limit" -> List.of(String.valueOf(limit));
+            case "X-RateLimit-Remaining" -> List.of(String.valueOf(remaining));
+            case "X-RateLimit-Reset" -> List.of("30");
+            default -> null;
+        };
+    }
+
+    @Test
+    void anErrorOfTheOtherSideDoesNotEndWhatWasSaid() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            ClientCall early = client.enter(request("/export"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            early.answered(200, name -> null);
+            ticker.advance(Duration.ofSeconds(60));
+            client.enter(request("/export")).answered(503, name -> null);
+            ClientCall alone = client.enter(request("/export"));
+            assertRefusedBy("clients.partner", client, "/export");
+            alone.answered(200, name -> null);
+            client.enter(request("/export"));
+            client.enter(request("/export"));
+        });
+    }
+
+    /** A service that makes up names costs memory within bounds, and holds nothing but the paths that it names. */
+    @Test
+    void aServiceWithANameForEachCallHoldsUpNoOthers() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            for (int i = 0; i < 1_000; i++) {
+                String named = "\"x" + i + "\";r=0;t=31536000";
+                client.enter(request("/" + i)).answered(200, name -> name.equals("RateLimit") ? List.of(named) : null);
+            }
+            assertThat(client.report(key -> "").toString().split("quota=", -1)).hasSize(101);
         });
     }
 
@@ -151,9 +233,9 @@ class ClientAttacksTest {
         runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             client.enter(request("/export")).answered(200, FROZEN);
-            CompletableFuture<ClientCall> first = client.enterAsync(request("/other"));
-            CompletableFuture<ClientCall> second = client.enterAsync(request("/other"));
-            CompletableFuture<ClientCall> third = client.enterAsync(request("/other"));
+            CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> third = client.enterAsync(request("/export"));
             ticker.advance(Duration.ofSeconds(60));
             first.join().end(new IOException("reset"));
             assertThat(second).as("follows at once").isCompleted();
@@ -168,19 +250,19 @@ class ClientAttacksTest {
     void aSuccessThatSaysNothingEndsWhatWasSaidBefore() {
         runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
-            ClientCall early = client.enter(request("/other"));
+            ClientCall early = client.enter(request("/export"));
             client.enter(request("/export")).answered(200, name -> switch (name) {
                 case "RateLimit" -> List.of("\"x\";r=2;t=31536000");
                 case "RateLimit-Policy" -> List.of("\"x\";q=1000;w=31536000");
                 default -> null;
             });
             early.answered(200, name -> null);
-            CompletableFuture<ClientCall> call = client.enterAsync(request("/other"));
+            CompletableFuture<ClientCall> call = client.enterAsync(request("/export"));
             assertThat(call).as("an answer to an earlier call ends nothing").isNotDone();
             ticker.advance(Duration.ofSeconds(60));
             call.join().answered(200, name -> null);
             for (int i = 0; i < 100; i++) {
-                client.enter(request("/other")).answered(200, name -> null);
+                admitted(client, "/export").answered(200, name -> null);
             }
         });
     }
@@ -373,13 +455,14 @@ class ClientAttacksTest {
                 new WaitingRoom(ticker, () -> 1_000),
                 ticker,
                 Duration.ofMinutes(1).toNanos());
-        Pass answered = gate.enter(0).join().pass();
-        gate.pause(Duration.ofSeconds(1).toNanos(), answered);
+        Pass answered = gate.enter("", 0).join().pass();
+        gate.pause(Duration.ofSeconds(1).toNanos());
         gate.answered(answered, Answer.SILENT, true);
         ticker.advance(Duration.ofSeconds(1));
-        assertThat(gate.enter(0).join().pass()).isNotNull();
-        CompletableFuture<Entered> patient = gate.enter(Duration.ofSeconds(5).toNanos());
-        CompletableFuture<Entered> hasty = gate.enter(Duration.ofSeconds(2).toNanos());
+        assertThat(gate.enter("", 0).join().pass()).isNotNull();
+        CompletableFuture<Entered> patient =
+                gate.enter("", Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Entered> hasty = gate.enter("", Duration.ofSeconds(2).toNanos());
         ticker.advanceNanos(Duration.ofSeconds(2).toNanos() - 1);
         assertThat(hasty).isNotDone();
         ticker.advanceNanos(1);
@@ -507,7 +590,11 @@ class ClientAttacksTest {
     }
 
     private static void assertRefusedBy(String limit, LimitedClient client) {
-        assertThatThrownBy(() -> client.enter(request("/")))
+        assertRefusedBy(limit, client, "/");
+    }
+
+    private static void assertRefusedBy(String limit, LimitedClient client, String path) {
+        assertThatThrownBy(() -> client.enter(request(path)))
                 .isInstanceOfSatisfying(
                         RateLimitExceededException.class,
                         refusal -> assertThat(refusal.limit()).isEqualTo(limit));

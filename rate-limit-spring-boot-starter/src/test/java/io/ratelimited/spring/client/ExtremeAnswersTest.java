@@ -47,10 +47,10 @@ class ExtremeAnswersTest {
     @ValueSource(longs = {Quota.UNKNOWN, 0})
     void whereNothingIsLeftOfAnUnknownQuotaOneCallGoesAtTheReset(long quota) {
         ClientGate gate = gate();
-        Pass pass = gate.enter(0).join().pass();
+        Pass pass = gate.enter("", 0).join().pass();
         gate.answered(pass, nothingLeft(quota, Quota.UNKNOWN, 5 * SECOND), true);
-        CompletableFuture<Entered> next = gate.enter(10 * SECOND);
-        CompletableFuture<Entered> second = gate.enter(11 * SECOND);
+        CompletableFuture<Entered> next = gate.enter("", 10 * SECOND);
+        CompletableFuture<Entered> second = gate.enter("", 11 * SECOND);
         ticker.advanceNanos(5 * SECOND - 1);
         assertThat(next).isNotDone();
         ticker.advanceNanos(1);
@@ -61,14 +61,16 @@ class ExtremeAnswersTest {
     @Test
     void aResetThatNeverComesDoesNotEndTheWindowBeforeIt() {
         ClientGate gate = gate();
-        Pass one = gate.enter(0).join().pass();
-        Pass two = gate.enter(0).join().pass();
+        Pass one = gate.enter("", 0).join().pass();
+        Pass two = gate.enter("", 0).join().pass();
         gate.answered(one, nothingLeft(100, MAX_PAUSE, SECOND), false);
         ticker.advanceNanos(3 * SECOND / 2);
         gate.answered(two, nothingLeft(100, MAX_PAUSE, Long.MAX_VALUE), false);
-        assertThat(gate.enter(0).join().pass()).as("one call asks at the reset").isNotNull();
-        assertThat(gate.enter(0).join().pass()).isNull();
-        CompletableFuture<Entered> next = gate.enter(2 * MAX_PAUSE);
+        assertThat(gate.enter("", 0).join().pass())
+                .as("one call asks at the reset")
+                .isNotNull();
+        assertThat(gate.enter("", 0).join().pass()).isNull();
+        CompletableFuture<Entered> next = gate.enter("", 2 * MAX_PAUSE);
         ticker.advanceNanos(MAX_PAUSE - 1);
         assertThat(next).isNotDone();
         ticker.advanceNanos(1);
@@ -83,11 +85,11 @@ class ExtremeAnswersTest {
                     for (long later : RESETS) {
                         String of = quota + " in " + window + ", reset " + reset + ", then " + later;
                         ClientGate gate = gate();
-                        Pass one = gate.enter(0).join().pass();
-                        Pass two = gate.enter(0).join().pass();
+                        Pass one = gate.enter("", 0).join().pass();
+                        Pass two = gate.enter("", 0).join().pass();
                         gate.answered(one, nothingLeft(quota, window, reset), false);
                         gate.answered(two, nothingLeft(quota, window, later), false);
-                        CompletableFuture<Entered> next = gate.enter(Long.MAX_VALUE / 8);
+                        CompletableFuture<Entered> next = gate.enter("", Long.MAX_VALUE / 8);
                         ticker.advanceNanos(MAX_PAUSE - 1);
                         assertThat(next).as(of).isNotDone();
                         ticker.advanceNanos(1);
@@ -103,8 +105,8 @@ class ExtremeAnswersTest {
         ClientGate gate = gate();
         Quota endless = new Quota("a", Long.MAX_VALUE, Long.MAX_VALUE, Long.MAX_VALUE, Long.MAX_VALUE);
         for (int i = 0; i < 100; i++) {
-            Pass one = gate.enter(0).join().pass();
-            Pass two = gate.enter(0).join().pass();
+            Pass one = gate.enter("", 0).join().pass();
+            Pass two = gate.enter("", 0).join().pass();
             gate.answered(one, new Answer(0, List.of(endless)), false);
             gate.giveBack(two);
         }

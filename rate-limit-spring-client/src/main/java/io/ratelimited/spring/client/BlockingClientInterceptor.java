@@ -3,6 +3,7 @@ package io.ratelimited.spring.client;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpRequest;
@@ -16,6 +17,9 @@ import org.springframework.http.client.ClientHttpResponse;
  * interceptor that retries counts, and the request has all that others add. Thread-safe.
  */
 public final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, Ordered {
+
+    /** The call that a thread makes, for HTTP libraries that answer on the thread of the caller. */
+    private static final ThreadLocal<ClientCall> CALL = new ThreadLocal<>();
 
     private final LimitedClients clients;
 
@@ -41,7 +45,7 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
         Throwable failure = null;
         ClientHttpResponse response = null;
         try {
-            response = execution.execute(request, body);
+            response = execute(call, request, body, execution);
             call.answered(response.getStatusCode().value(), response.getHeaders()::get);
             return new EndingResponse(response, call);
         } catch (Throwable ex) {
@@ -55,6 +59,27 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
                 }
             }
         }
+    }
+
+    private static ClientHttpResponse execute(
+            ClientCall call, HttpRequest request, byte[] body, ClientHttpRequestExecution execution)
+            throws IOException {
+        ClientCall outer = CALL.get();
+        CALL.set(call);
+        try {
+            return execution.execute(request, body);
+        } finally {
+            if (outer == null) {
+                CALL.remove();
+            } else {
+                CALL.set(outer);
+            }
+        }
+    }
+
+    /** The call that the current thread makes; null without one, or one that is not limited. */
+    static @Nullable ClientCall current() {
+        return CALL.get();
     }
 
     /** Ends the call when it is closed or read to its end, since an answer may be streamed. */

@@ -24,6 +24,9 @@ final class ClientCall {
 
     private final LimitedClient client;
     private final ClientGate gate;
+    /** As {@link OutgoingRequest#place}. */
+    private final String place;
+
     private final @Nullable Object key;
     private final long maxWaitNanos;
     private final long began;
@@ -35,12 +38,15 @@ final class ClientCall {
 
     private @Nullable Admission admission;
     private final AtomicBoolean answered = new AtomicBoolean();
+    /** Whether the last answer is that of a host that is none of the client's, behind a redirect. */
+    private volatile boolean redirected;
     /** The status of the answer; 0 while there is none. */
     private volatile int status;
 
-    ClientCall(LimitedClient client, ClientGate gate, @Nullable Object key, long maxWaitNanos) {
+    ClientCall(LimitedClient client, ClientGate gate, String place, @Nullable Object key, long maxWaitNanos) {
         this.client = client;
         this.gate = gate;
+        this.place = place;
         this.key = key;
         this.maxWaitNanos = maxWaitNanos;
         this.began = client.ticker().nanos();
@@ -76,10 +82,10 @@ final class ClientCall {
 
     private void enterGate() {
         if (client.terms().policy() == Policy.SHADOW) {
-            enterLimits(gate.enterAnyway());
+            enterLimits(gate.enterAnyway(place));
             return;
         }
-        step(gate.enter(waitLeft())).whenComplete((result, failure) -> {
+        step(gate.enter(place, waitLeft())).whenComplete((result, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (result.pass() == null) {
@@ -144,6 +150,15 @@ final class ClientCall {
     }
 
     /**
+     * Takes the client of the host that answers, before each answer; of several, behind redirects, the last counts.
+     *
+     * @param answering null for a host of no client
+     */
+    void answeredBy(@Nullable LimitedClient answering) {
+        redirected = answering != client;
+    }
+
+    /**
      * Takes the status and the header fields of the answer.
      *
      * @param fields the values of a field by its name
@@ -151,7 +166,11 @@ final class ClientCall {
     void answered(int status, Function<String, @Nullable List<String>> fields) {
         this.status = status;
         if (answered.compareAndSet(false, true)) {
-            client.answered(gate, pass(), status, fields);
+            if (redirected) {
+                gate.redirected(pass());
+            } else {
+                client.answered(gate, pass(), status, fields);
+            }
         }
     }
 

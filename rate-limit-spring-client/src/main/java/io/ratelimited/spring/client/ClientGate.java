@@ -20,8 +20,9 @@ import org.jspecify.annotations.Nullable;
  * <ol>
  *   <li>Everything but the futures is guarded by this. No future that anybody has is completed, and no alarm set, with the lock
  *       held: code that follows a future may enter the gate again.
- *   <li>A call goes at once if nobody waits and its time has come. Behind others it waits, so calls go in the order in which
- *       they came, whatever their longest waits are.
+ *   <li>A call proceeds immediately if its time has come and no call waits whose time has come, too. Calls that wait for the
+ *       same proceed in the order in which they came, whatever their longest waits are; those to another place, which nothing
+ *       holds, pass them.
  *   <li>A call is refused at once if it could not go within its longest wait even if all answers were as good as they can be,
  *       or if it finds no seat in the {@link WaitingRoom} of its client. Otherwise it waits, and is refused at its own deadline
  *       if it has not gone until then.
@@ -33,6 +34,8 @@ import org.jspecify.annotations.Nullable;
  * </ol>
  */
 final class ClientGate {
+
+    private static final long FARTHEST = Long.MAX_VALUE / 4;
 
     private final String digest;
     private final @Nullable String key;
@@ -47,11 +50,13 @@ final class ClientGate {
     /** A call that waits, with its seat in the room. */
     private final class Waiter implements WaitingRoom.Waiter {
 
+        private final String place;
         private final CompletableFuture<Entered> entered;
         private final long deadline;
         private final Entered refused;
 
-        private Waiter(CompletableFuture<Entered> entered, long deadline, Entered refused) {
+        private Waiter(String place, CompletableFuture<Entered> entered, long deadline, Entered refused) {
+            this.place = place;
             this.entered = entered;
             this.deadline = deadline;
             this.refused = refused;
@@ -117,23 +122,21 @@ final class ClientGate {
      * Completes when the call may go or is refused; at once if it can be known that it cannot go in time. Cancelling the future
      * gives up the place.
      *
+     * @param place as {@link OutgoingRequest#place}
      * @param maxWaitNanos 0 to go at once or not at all
      */
-    CompletableFuture<Entered> enter(long maxWaitNanos) {
+    CompletableFuture<Entered> enter(String place, long maxWaitNanos) {
         CompletableFuture<Entered> entered = new CompletableFuture<>();
+        List<Runnable> due = new ArrayList<>();
         Waiter waiter;
         synchronized (this) {
             long now = ticker.nanos();
-            long next = pace.next(now);
-            if (waiters.isEmpty() && next - now <= 0) {
-                return CompletableFuture.completedFuture(new Entered(pace.go(now), 0));
-            }
-            long wait = pace.leastWait(waiters.size(), now);
-            Entered refused = new Entered(null, Math.max(1, wait));
-            if (wait > maxWaitNanos || maxWaitNanos <= 0) {
-                return CompletableFuture.completedFuture(refused);
-            }
-            waiter = new Waiter(entered, now + maxWaitNanos, refused);
+            letGo(now, due);
+            waiter = enter(place, maxWaitNanos, entered, now);
+        }
+        due.forEach(Runnable::run);
+        if (waiter == null) {
+            return entered;
         }
         room.awaitAsync(entered, () -> () -> {}, waiter);
         if (!entered.isDone()) {
@@ -146,6 +149,24 @@ final class ClientGate {
             drain();
         }
         return entered;
+    }
+
+    /** Decides on a call, with the lock held, behind those whose time has come; null unless it is to wait. */
+    private @Nullable Waiter enter(String place, long maxWaitNanos, CompletableFuture<Entered> entered, long now) {
+        if (pace.next(place, now) - now <= 0) {
+            entered.complete(new Entered(pace.go(place, now), 0));
+            return null;
+        }
+        int ahead = (int) waiters.stream()
+                .filter(waiter -> pace.waitTogether(waiter.place, place, now))
+                .count();
+        long wait = pace.leastWait(place, ahead, now);
+        Entered refused = new Entered(null, Math.max(1, wait));
+        if (wait > maxWaitNanos || maxWaitNanos <= 0) {
+            entered.complete(refused);
+            return null;
+        }
+        return new Waiter(place, entered, now + maxWaitNanos, refused);
     }
 
     /** Removes a call that has left: it keeps no other out, and leaves no alarm behind. */
@@ -162,8 +183,8 @@ final class ClientGate {
     }
 
     /** Lets a call go whatever the answers say, and counts it. */
-    synchronized Pass enterAnyway() {
-        return pace.go(ticker.nanos());
+    synchronized Pass enterAnyway(String place) {
+        return pace.go(place, ticker.nanos());
     }
 
     synchronized long pauseLeft() {
@@ -194,6 +215,14 @@ final class ClientGate {
         drain();
     }
 
+    /** As {@link ClientPace#redirected}. */
+    void redirected(Pass pass) {
+        synchronized (this) {
+            pace.redirected(pass, ticker.nanos());
+        }
+        drain();
+    }
+
     /** As {@link ClientPace#answered}. */
     void answered(Pass pass, Answer answer, boolean refused) {
         synchronized (this) {
@@ -203,8 +232,8 @@ final class ClientGate {
     }
 
     /** As {@link ClientPace#pause}. */
-    synchronized boolean pause(long nanos, @Nullable Pass refused) {
-        return pace.pause(nanos, refused, ticker.nanos());
+    synchronized boolean pause(long nanos) {
+        return pace.pause(nanos, ticker.nanos());
     }
 
     /** Lets those go whose time has come, and sets the alarm for the next. */
@@ -214,19 +243,9 @@ final class ClientGate {
         boolean sets = false;
         synchronized (this) {
             long now = ticker.nanos();
-            while (!waiters.isEmpty() && pace.next(now) - now <= 0) {
-                Waiter first = waiters.removeFirst();
-                if (!first.entered.isDone()) {
-                    Pass pass = pace.go(now);
-                    due.add(() -> {
-                        if (!first.entered.complete(new Entered(pass, 0))) {
-                            giveBack(pass);
-                        }
-                    });
-                }
-            }
+            long next = letGo(now, due);
             if (!waiters.isEmpty()) {
-                alarm = refuse(now, pace.next(now), due);
+                alarm = refuse(now, next, due);
                 sets = !waiters.isEmpty() && (!alarmIsSet || alarm - alarmAt < 0);
             }
             if (sets) {
@@ -238,6 +257,37 @@ final class ClientGate {
         if (sets) {
             setAlarm(alarm);
         }
+    }
+
+    /**
+     * Lets those go whose time has come, with the lock held.
+     *
+     * @return the time at which the next of the others can proceed, if any waits
+     */
+    private long letGo(long now, List<Runnable> due) {
+        long next = now + FARTHEST;
+        for (Iterator<Waiter> each = waiters.iterator(); each.hasNext(); ) {
+            long held = pace.heldUntil(now);
+            if (held - now > 0) {
+                return ClientPace.sooner(next, held);
+            }
+            Waiter waiter = each.next();
+            long time = pace.next(waiter.place, now);
+            if (time - now > 0) {
+                next = ClientPace.sooner(next, time);
+                continue;
+            }
+            each.remove();
+            if (!waiter.entered.isDone()) {
+                Pass pass = pace.go(waiter.place, now);
+                due.add(() -> {
+                    if (!waiter.entered.complete(new Entered(pass, 0))) {
+                        giveBack(pass);
+                    }
+                });
+            }
+        }
+        return next;
     }
 
     private void setAlarm(long at) {
@@ -258,12 +308,12 @@ final class ClientGate {
      * @return the time of the next look
      */
     private long refuse(long now, long next, List<Runnable> due) {
-        Entered refused = new Entered(null, Math.max(1, pace.leastWait(0, now)));
         long earliest = next;
         for (Iterator<Waiter> each = waiters.iterator(); each.hasNext(); ) {
             Waiter waiter = each.next();
             if (waiter.deadline - now <= 0) {
                 each.remove();
+                Entered refused = new Entered(null, Math.max(1, pace.leastWait(waiter.place, 0, now)));
                 due.add(() -> waiter.entered.complete(refused));
             } else if (waiter.deadline - earliest < 0) {
                 earliest = waiter.deadline;

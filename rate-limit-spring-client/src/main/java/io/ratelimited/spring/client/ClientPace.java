@@ -4,15 +4,21 @@ import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The pace of the calls to one other side, as its answers state it: no call goes during a pause or beyond the rest of a
- * quota. After a pause one call goes alone, and the others follow its answer. What one answer says is over after {@code
- * maxPause} at the latest, and with the first success after it that says nothing. Not thread-safe. All times are of a monotonic clock, in nanoseconds.
+ * The pace of the calls to a remote service, as its responses state it. Not thread-safe. All times are of a monotonic clock,
+ * in nanoseconds.
+ *
+ * <ol>
+ *   <li>No call proceeds during a pause, whatever its place. After a pause one call proceeds alone, and the others follow its
+ *       response.
+ *   <li>A quota holds the calls to the {@link Scope} in which responses have named it: one path at first.
+ *   <li>A quota is over {@code maxPause} after the last response that named it. Then one call proceeds alone in its scope, and
+ *       the others there follow its response. A response to a later call in its scope that does not name it ends it.
+ * </ol>
  */
 final class ClientPace {
 
@@ -23,41 +29,46 @@ final class ClientPace {
 
     private static final long LONGEST = Duration.ofDays(366).toNanos();
 
+    /** A service that names more quotas at one time means something else by their names. */
+    private static final int MOST_QUOTAS = 100;
+
     private final long maxPause;
-    private final RecentCalls recent = new RecentCalls();
-    private Map<String, Budget> budgets = Map.of();
-    /** When an answer has last stated quotas. */
-    private long toldAt;
-    /** The number of that answer. */
-    private long toldBy;
-    /** Whether there has been a pause. */
+    private final CallsInFlight calls = new CallsInFlight();
+    /** The least recently named first. */
+    private final List<ToldQuota> quotas = new ArrayList<>();
+
     private boolean paused;
     /** End of the last pause. */
     private long pausedUntil;
-    /** Whether no call that went after the pause has been answered yet. */
+    /** Whether no call that proceeded after the pause has been answered yet. */
     private boolean probing;
     /** The first call after the pause, until it ends. */
     private @Nullable Pass probe;
 
-    /** Used only if no answer states a quota. */
-    private final RefusedWindow window = new RefusedWindow();
-
-    private long inFlight;
-    /** Number of ended calls that the other side may have counted. */
-    private long answers;
-
-    private boolean anyCall;
-    private long lastCall;
-
-    /** A call that goes. */
+    /** A call that proceeds. */
     static final class Pass {
 
-        private final long answersBefore;
+        private final String place;
         private final long sentAt;
+        /** Number of calls that had ended when this one was sent. */
+        private final long endedBefore;
 
-        private Pass(long answersBefore, long sentAt) {
-            this.answersBefore = answersBefore;
+        Pass(String place, long sentAt, long endedBefore) {
+            this.place = place;
             this.sentAt = sentAt;
+            this.endedBefore = endedBefore;
+        }
+
+        String place() {
+            return place;
+        }
+
+        long sentAt() {
+            return sentAt;
+        }
+
+        long endedBefore() {
+            return endedBefore;
         }
     }
 
@@ -65,73 +76,60 @@ final class ClientPace {
         this.maxPause = maxPause;
     }
 
-    /** Returns the time at which the next call may go; at once if that is not after {@code now}. */
-    long next(long now) {
-        if (isPaused(now)) {
-            return pausedUntil;
-        }
-        if (!anyCall) {
-            return now;
-        }
-        if (window.pass(now)) {
-            probing = true;
-        }
-        if (awaitsAnswer(now)) {
-            return later(now, lastCall + maxPause);
-        }
-        long next = isUsedUp() && window.isTrusted() ? window.end() : now;
-        return later(now, sooner(later(next, toldNext(now)), overAt()));
-    }
-
-    /** Returns the time at which the next call may go by the quotas that answers have stated. */
-    private long toldNext(long now) {
-        long next = now;
-        for (Budget budget : budgets.values()) {
-            next = later(next, budget.next(now, lastCall, inFlight));
+    /** Returns the time at which the next call to a place can proceed; immediately if that is not after {@code now}. */
+    long next(String place, long now) {
+        long next = heldUntil(now);
+        for (ToldQuota quota : quotas) {
+            if (quota.covers(place)) {
+                next = later(next, quota.next(now));
+            }
         }
         return next;
     }
 
-    /**
-     * Returns the time at which no call waits any more for what answers have stated: {@code maxPause} after the last of them, or
-     * after the last call, whose answer may still come.
-     */
-    private long overAt() {
-        long afterCall = lastCall + maxPause;
-        return inFlight == 0 && !budgets.isEmpty() ? sooner(afterCall, toldAt + maxPause) : afterCall;
-    }
-
-    /** Returns whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
-    boolean awaitsAnswer(long now) {
-        return !isPaused(now) && inFlight > 0 && (probe != null || (isUsedUp() && !window.isTrusted()));
-    }
-
-    private boolean isUsedUp() {
-        return budgets.isEmpty() && window.isUsedUp(inFlight);
-    }
-
-    /**
-     * Returns how long a new call waits at least, behind others that wait. A round trip is short: nobody waits for an answer
-     * in vain.
-     *
-     * @param ahead number of the others that wait
-     */
-    long leastWait(int ahead, long now) {
-        long next = awaitsAnswer(now) ? now : next(now);
-        long earliest = next;
-        for (Budget budget : budgets.values()) {
-            earliest = later(earliest, budget.earliest(next, ahead, inFlight));
+    /** Returns the time until which no call proceeds, whatever its place; {@code now} if some may. */
+    long heldUntil(long now) {
+        if (isPaused(now)) {
+            return pausedUntil;
         }
-        // The answer to the call that goes then may end all that was stated.
-        long atMost = budgets.isEmpty() ? next : later(next, overAt());
-        return Math.max(0, next - now) + sooner(earliest, atMost) - next;
+        return probe == null ? now : later(now, probe.sentAt + maxPause);
     }
 
-    private static long sooner(long one, long other) {
+    /** Returns whether a call to one place waits for the same as a call to another. */
+    boolean waitTogether(String one, String other, long now) {
+        return heldUntil(now) - now > 0
+                || quotas.stream()
+                        .anyMatch(quota -> quota.covers(one) && quota.covers(other) && quota.next(now) - now > 0);
+    }
+
+    /** Returns whether the next call follows the response to one in flight, at the latest after {@code maxPause}. */
+    boolean awaitsAnswer(String place, long now) {
+        return !isPaused(now)
+                && (probe != null || quotas.stream().anyMatch(quota -> quota.covers(place) && quota.isAsked()));
+    }
+
+    /**
+     * Returns how long a new call waits at least, behind others that wait. A round trip is short: no caller waits for a
+     * response in vain.
+     *
+     * @param ahead number of the others that wait for the same
+     */
+    long leastWait(String place, int ahead, long now) {
+        long next = awaitsAnswer(place, now) ? now : next(place, now);
+        long earliest = next;
+        for (ToldQuota quota : quotas) {
+            if (quota.covers(place)) {
+                earliest = later(earliest, quota.earliest(next, ahead));
+            }
+        }
+        return Math.max(0, earliest - now);
+    }
+
+    static long sooner(long one, long other) {
         return one - other > 0 ? other : one;
     }
 
-    private static long later(long one, long other) {
+    static long later(long one, long other) {
         return other - one > 0 ? other : one;
     }
 
@@ -144,23 +142,10 @@ final class ClientPace {
         return isPaused(now) ? pausedUntil - now : 0;
     }
 
-    /**
-     * Notes that a call goes. One that goes against what answers have stated, because that is over, goes alone: the others follow
-     * its answer.
-     */
-    Pass go(long now) {
-        if (!budgets.isEmpty() && now - overAt() >= 0 && toldNext(now) - now > 0) {
-            budgets = Map.of();
-            probing = true;
-        }
-        budgets.values().forEach(budget -> budget.take(now));
-        inFlight++;
-        if (!anyCall) {
-            window.begin(now);
-        }
-        anyCall = true;
-        lastCall = now;
-        Pass pass = new Pass(answers, now);
+    /** Notes that a call to a place proceeds. */
+    Pass go(String place, long now) {
+        Pass pass = calls.sent(place, now);
+        quotas.stream().filter(quota -> quota.covers(place)).forEach(quota -> quota.go(pass, now));
         if (probing) {
             probe = pass;
         }
@@ -169,55 +154,59 @@ final class ClientPace {
 
     /** Notes that an admitted call was not sent. */
     void giveBack(Pass pass) {
-        ended(pass);
-        budgets.values().forEach(Budget::giveBack);
+        leave(pass);
+        calls.giveBack(pass);
+        quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.giveBack(pass));
     }
 
-    /** Notes that a call has ended without an answer: the other side may have counted it. */
+    /** Notes that a call has ended without a statement about limits: the remote service may have counted it. */
     void failed(Pass pass, long now) {
-        ended(pass);
-        recent.add(now);
-        answers++;
+        leave(pass);
+        quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.ended(pass, now));
+        calls.ended(pass);
     }
 
-    private void ended(Pass pass) {
-        inFlight--;
+    private void leave(Pass pass) {
         if (pass == probe) {
             probe = null;
         }
     }
 
-    /** Notes that a call has been answered. */
+    /**
+     * Notes that another host has responded to a call, behind a redirect: the remote service has admitted the call, and its own
+     * statement about limits is not known.
+     */
+    void redirected(Pass pass, long now) {
+        probing = probing && pass != probe;
+        quotas.removeIf(quota -> quota.isAskedBy(pass));
+        failed(pass, now);
+    }
+
+    /** Notes that a call has got a response. */
     void answered(Pass pass, Answer answer, boolean refused, long now) {
         if (pass == probe && !refused) {
             probing = false;
         }
-        ended(pass);
-        if (!refused) {
-            window.admitted(isPaused(now));
-        }
-        recent.add(now);
-        long since = answers - pass.answersBefore;
-        if (!answer.quotas().isEmpty()) {
-            Map<String, Budget> told = new HashMap<>();
-            for (Quota unbounded : answer.quotas()) {
-                Quota quota = bounded(unbounded);
-                Budget known = budgets.get(quota.name());
-                if (known == null) {
-                    known = new Budget(quota, recent, inFlight + since, inFlight, pass.sentAt, now);
-                } else {
-                    known.told(quota, inFlight, since, pass.sentAt, now);
-                }
-                told.put(quota.name(), known);
+        failed(pass, now);
+        List<ToldQuota> named = new ArrayList<>();
+        for (Quota unbounded : answer.quotas()) {
+            Quota told = bounded(unbounded);
+            ToldQuota known =
+                    quotas.stream().filter(quota -> quota.is(told)).findFirst().orElse(null);
+            if (known == null) {
+                known = new ToldQuota(maxPause, calls, told, pass, now);
+            } else {
+                known.told(told, pass, now);
             }
-            budgets = told;
-            toldAt = now;
-            toldBy = answers;
-        } else if (!refused && pass.answersBefore > toldBy) {
-            // The other side says so no longer.
-            budgets = Map.of();
+            named.add(known);
         }
-        answers++;
+        quotas.removeAll(named);
+        quotas.removeIf(quota -> quota.covers(pass.place)
+                && (named.isEmpty() ? !refused && quota.isBefore(pass) : !quota.isKeptWithout(pass)));
+        quotas.addAll(named);
+        if (quotas.size() > MOST_QUOTAS) {
+            quotas.subList(0, quotas.size() - MOST_QUOTAS).clear();
+        }
     }
 
     private static Quota bounded(Quota told) {
@@ -233,11 +222,10 @@ final class ClientPace {
      * Lets calls pause.
      *
      * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
-     * @param refused the call whose answer asked for the pause; null if another instance got that answer
-     * @return whether that is a new pause, or the present one becomes longer by a second or more: answers to calls in flight
+     * @return whether that is a new pause, or the present one becomes longer by a second or more: responses to calls in flight
      *     mean the same pause
      */
-    boolean pause(long nanos, @Nullable Pass refused, long now) {
+    boolean pause(long nanos, long now) {
         long until = now + Math.min(nanos, maxPause);
         boolean known = isPaused(now);
         long longer = known ? until - pausedUntil : 0;
@@ -245,24 +233,12 @@ final class ClientPace {
             paused = true;
             probing = true;
             pausedUntil = until;
-            if (!anyCall) {
-                window.begin(now);
-            }
-            if (!known) {
-                window.paused(until, refused == null ? 0 : NANOS_OF_SECOND + now - refused.sentAt);
-            }
-            if (longer >= NANOS_OF_SECOND || refused == null || nanos > maxPause) {
-                window.endsOtherwise(until);
-            }
         }
         return !known || longer >= NANOS_OF_SECOND;
     }
 
-    /** Returns the rest of each quota that the last answers named, for reports. */
+    /** Returns the rest of each quota that responses have named last, for reports. */
     List<Map<String, Object>> report() {
-        List<Map<String, Object>> report = new ArrayList<>();
-        budgets.forEach((name, budget) ->
-                report.add(Map.of("quota", name, "of", budget.quota(), "remaining", budget.credit())));
-        return report;
+        return quotas.stream().map(ToldQuota::report).toList();
     }
 }

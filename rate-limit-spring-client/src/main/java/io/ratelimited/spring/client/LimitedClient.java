@@ -44,6 +44,9 @@ public final class LimitedClient {
 
     private static final int MAX_WAITING = 1_000;
 
+    /** From this status on, an answer without a statement about limits does not say that there are none. */
+    private static final int SERVER_ERROR = 500;
+
     /** A call that takes less time has not waited: that is the cost of a decision. */
     private static final long SHORTEST_WAIT_NANOS = 1_000_000;
 
@@ -165,7 +168,7 @@ public final class LimitedClient {
             return CompletableFuture.failedFuture(ex);
         }
         ClientGate gate = gate(key == null ? null : CanonicalKey.text(key));
-        return new ClientCall(this, gate, key, maxWaitNanos).enter();
+        return new ClientCall(this, gate, request.place(), key, maxWaitNanos).enter();
     }
 
     /** Ends the waits of calls when the context closes, as limits do. Calls that need not wait still go. */
@@ -180,14 +183,14 @@ public final class LimitedClient {
                 digest -> new ClientGate(digest, key, room, ticker, terms.maxPauseNanos));
         long pause = fleet == null ? 0 : fleet.left(gate.digest());
         if (pause > 0) {
-            gate.pause(pause, null);
+            gate.pause(pause);
         }
         return gate;
     }
 
     private void pausedElsewhere(String digest, long nanos) {
         ClientGate gate = gates.getIfPresent(digest);
-        if (gate != null && gate.pause(nanos, null)) {
+        if (gate != null && gate.pause(nanos)) {
             long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
             LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
                     + ": another instance was told so by " + terms.hosts + ".");
@@ -251,7 +254,7 @@ public final class LimitedClient {
         if (refused) {
             refusedThere.increment();
         }
-        if (pause > 0 && gate.pause(pause, pass)) {
+        if (pause > 0 && gate.pause(pause)) {
             LOG.warn("Client '" + name + "' pauses for "
                     + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": the answer " + status
                     + " of " + terms.hosts + " says Retry-After " + PropertyText.of(Duration.ofNanos(pause)) + ".");
@@ -259,7 +262,11 @@ public final class LimitedClient {
                 fleet.publish(gate.digest(), pause);
             }
         }
-        gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
+        if (status >= SERVER_ERROR && pause == 0 && quotas.isEmpty()) {
+            gate.failed(pass);
+        } else {
+            gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
+        }
     }
 
     /** As {@link ConfiguredLimit#usedBy}. */

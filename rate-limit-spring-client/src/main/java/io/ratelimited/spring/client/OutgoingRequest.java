@@ -70,6 +70,13 @@ public final class OutgoingRequest {
         return uri;
     }
 
+    /** The host, the path and the method: what services have quotas of. */
+    String place() {
+        String path = uri.getRawPath() == null ? "" : uri.getRawPath();
+        return getHost().toLowerCase(Locale.ROOT) + ":" + port(uri)
+                + (path.endsWith("/") ? path.substring(0, path.length() - 1) : path) + "/" + method;
+    }
+
     /** First value of a request header. */
     public @Nullable String header(String name) {
         List<String> values = headers.apply(name);

@@ -1,6 +1,9 @@
 package io.ratelimited.spring.client;
 
+import java.net.URI;
+import java.net.URISyntaxException;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
@@ -33,6 +36,27 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
                 .flatMap(call -> exchange(call, request, next));
     }
 
+    /**
+     * Reports to a call which host has responded, since a host behind a redirect does not count.
+     *
+     * @param context of the subscriber of the response
+     * @param url the URL that has responded; null if it is not known
+     */
+    public void answeredBy(ContextView context, @Nullable String url) {
+        ClientCall call = context.getOrDefault(ClientCall.class, null);
+        if (call != null && url != null) {
+            call.answeredBy(client(url));
+        }
+    }
+
+    private @Nullable LimitedClient client(String url) {
+        try {
+            return clients.of(new URI(url));
+        } catch (URISyntaxException ex) {
+            return null; // Location can be any text
+        }
+    }
+
     private static Mono<ClientCall> entered(LimitedClient client, ClientRequest request, ContextView context) {
         CompletableFuture<ClientCall> entered =
                 client.enterAsync(new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
@@ -57,6 +81,7 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
                 })
                 .switchIfEmpty(Mono.fromRunnable(call::end))
                 .doOnError(call::end)
-                .doOnCancel(call::end);
+                .doOnCancel(call::end)
+                .contextWrite(context -> context.put(ClientCall.class, call));
     }
 }

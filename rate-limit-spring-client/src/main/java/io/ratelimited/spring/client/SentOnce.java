@@ -10,7 +10,10 @@ import org.apache.hc.core5.http.HttpResponse;
 import org.apache.hc.core5.http.protocol.HttpContext;
 import org.apache.hc.core5.util.TimeValue;
 
-/** Repeats no call that is limited; others as Apache's client does by itself. Thread-safe. */
+/**
+ * Repeats no call that is limited, and none behind a redirect, which may be part of one; others as Apache's client does by
+ * itself. Thread-safe.
+ */
 public final class SentOnce implements HttpRequestRetryStrategy {
 
     private final LimitedClients clients;
@@ -23,13 +26,13 @@ public final class SentOnce implements HttpRequestRetryStrategy {
 
     @Override
     public boolean retryRequest(HttpRequest request, IOException failure, int attempts, HttpContext context) {
-        return !isLimited(request) && others.retryRequest(request, failure, attempts, context);
+        return !isLimited(request, context) && others.retryRequest(request, failure, attempts, context);
     }
 
     @Override
     public boolean retryRequest(HttpResponse response, int attempts, HttpContext context) {
         HttpRequest request = HttpClientContext.cast(context).getRequest();
-        return !isLimited(request) && others.retryRequest(response, attempts, context);
+        return !isLimited(request, context) && others.retryRequest(response, attempts, context);
     }
 
     @Override
@@ -37,9 +40,10 @@ public final class SentOnce implements HttpRequestRetryStrategy {
         return others.getRetryInterval(response, attempts, context);
     }
 
-    private boolean isLimited(HttpRequest request) {
+    private boolean isLimited(HttpRequest request, HttpContext context) {
         try {
-            return clients.of(request.getUri()) != null;
+            return HttpClientContext.cast(context).getRedirectLocations().size() > 0
+                    || clients.of(request.getUri()) != null;
         } catch (URISyntaxException ex) {
             return true;
         }

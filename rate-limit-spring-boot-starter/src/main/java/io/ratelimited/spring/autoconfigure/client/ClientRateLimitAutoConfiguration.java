@@ -6,6 +6,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.AnswerFields;
+import io.ratelimited.spring.client.AnsweringHost;
 import io.ratelimited.spring.client.BlockingClientInterceptor;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.client.LimitedClients;
@@ -28,6 +29,7 @@ import org.springframework.boot.http.client.HttpComponentsClientHttpRequestFacto
 import org.springframework.boot.http.client.autoconfigure.ClientHttpRequestFactoryBuilderCustomizer;
 import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpConnectorBuilderCustomizer;
 import org.springframework.boot.http.client.reactive.HttpComponentsClientHttpConnectorBuilder;
+import org.springframework.boot.http.client.reactive.ReactorClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestClientCustomizer;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
@@ -45,6 +47,7 @@ import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Mono;
+import reactor.netty.http.client.HttpClient;
 
 /**
  * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that is built by
@@ -96,8 +99,8 @@ public final class ClientRateLimitAutoConfiguration {
 
     /**
      * Apache's client repeats a call that is answered 429 or 503 when {@code Retry-After} is over, and one that fails: inside of
-     * the limits, which would know of neither. Calls that are limited are sent once. The first customizer, so that an
-     * application can decide otherwise.
+     * the limits, which would know of neither. Calls that are limited are sent once. It reports which host has responded. The
+     * first customizer, so that an application can decide otherwise.
      */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnClass({
@@ -111,8 +114,8 @@ public final class ClientRateLimitAutoConfiguration {
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
                 LimitedClients clients) {
-            return builder ->
-                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+            return builder -> builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients))
+                    .addResponseInterceptorLast(new AnsweringHost(clients)));
         }
     }
 
@@ -131,6 +134,25 @@ public final class ClientRateLimitAutoConfiguration {
                 LimitedClients clients) {
             return builder ->
                     builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+        }
+    }
+
+    /** Reactor Netty reports which host has responded. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({
+        HttpClient.class,
+        ReactorClientHttpConnectorBuilder.class,
+        ClientHttpConnectorBuilderCustomizer.class,
+        WebClientCustomizer.class,
+        WebClient.class
+    })
+    static class ReactorConfiguration {
+
+        @Bean("io.ratelimited.answeringHost")
+        ClientHttpConnectorBuilderCustomizer<ReactorClientHttpConnectorBuilder> answeringHost(
+                ReactiveClientFilter filter) {
+            return builder -> builder.withHttpClientCustomizer(reactor -> reactor.doOnResponse((response, connection) ->
+                    filter.answeredBy(response.currentContextView(), response.resourceUrl())));
         }
     }
 
