@@ -4,7 +4,7 @@
 --        for each instant in order, in microseconds since 1970; shift is added to the clock after it has stepped back, so that
 --        instants need not be rewritten; written as in virtual_time.lua; total: the sum of all permits below; calls: how many
 --        were admitted since the key began; empty: how many entries have lost all permits since these were last removed, or
---        more; first: the number of the first call that this entry may hold; then the numbers of
+--        more, which may be missing; first: the number of the first call that this entry may hold; then the numbers of
 --        its calls that gave permits back
 -- block  of so many entries, the first of which lacks those that have left, skip. The last entry of a block with others behind
 --        it has the sum of the block; rest is the sum of the first block, and open that of the last one. So a script finds what
@@ -109,10 +109,10 @@ local function sliding_log()
 
   local function sl_read(s, header)
     local shift, written, total, calls, skip, rest, open, empty =
-      match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+      match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*)$')
     s.stored = redis.call('LLEN', s.key) - 1
     s.size, s.total, s.calls, s.skip, s.rest, s.open = s.stored, total + 0, calls + 0, skip + 0, rest + 0, open + 0
-    s.empty = empty + 0
+    s.empty = tonumber(empty) or 0
     s.shift = shift + 0
     s.now = now + s.shift
     sl_find_newest(s)
