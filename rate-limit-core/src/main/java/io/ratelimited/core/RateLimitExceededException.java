@@ -56,6 +56,10 @@ public final class RateLimitExceededException extends RuntimeException {
             return "Rate limit '" + decision.limit()
                     + "' cannot be decided at present, and refuses every call meanwhile";
         }
+        if (decision.keyMissing()) {
+            return "Rate limit '" + decision.limit()
+                    + "' rejects calls without a key: the key is null or blank, and missing-key is deny";
+        }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {
             return start + ": the call asks for more permits than the limit can ever give";

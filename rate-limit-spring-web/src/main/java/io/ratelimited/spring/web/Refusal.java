@@ -272,6 +272,10 @@ public final class Refusal extends ResponseStatusException {
         if (decision.source() == Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
         }
+        if (decision.keyMissing()) {
+            return "The request has no key for rate limit '" + decision.limit()
+                    + "', which rejects such requests; no retry of this request can succeed.";
+        }
         String start = overloaded
                 ? "The service has too much to do (rate limit '" + decision.limit() + "'); "
                 : "Rate limit '" + decision.limit()
