@@ -341,6 +341,19 @@ local function sliding_log()
     sl_add(s, max(s.newest, s.now), permits)
   end
 
+  -- A log that is nowhere stored: with all its entries here, in one block.
+  function sliding_log.charged(s, charges)
+    while charges[1] and charges[1][1] + s.period <= now do table.remove(charges, 1) end
+    local own = { permits = s.permits, period = s.period, entries = {}, gone = 0, size = #charges, skip = 0, now = now, newest = 0,
+      total = 0, looks = 0, blocks = {}, ends = {} }
+    for i, charge in ipairs(charges) do
+      own.entries[i - 1] = { instant = charge[1], permits = charge[2] }
+      own.total, own.newest = min(MOST, own.total + charge[2]), charge[1]
+    end
+    own.rest, own.open = own.total, own.total
+    return own, s.period
+  end
+
   function sliding_log.report(s, reply, outcome, mark)
     local remaining = s.newest > s.now and 0 or max(0, s.permits - s.total)
     report(reply, outcome, remaining, max(0, s.newest + s.period - s.now), mark)

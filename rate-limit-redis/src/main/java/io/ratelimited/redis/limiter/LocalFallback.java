@@ -1,12 +1,15 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.ScriptBlocks;
@@ -19,6 +22,8 @@ import org.jspecify.annotations.Nullable;
  * share. The connection owes Redis the charge for calls that are admitted here. Thread-safe.
  */
 final class LocalFallback {
+
+    private static final Duration MOMENT = Duration.ofNanos(1_000);
 
     private final LimiterContext context;
     private final long maximumKeys;
@@ -125,7 +130,7 @@ final class LocalFallback {
         budgets.values().forEach(each -> each.reset(text));
         synchronized (this) {
             if (evidence != null) {
-                evidence.reset(text);
+                evidence.reset(key(text));
             }
         }
     }
@@ -138,9 +143,12 @@ final class LocalFallback {
                 && permits > 0
                 && NodeBlocks.byRefusal(current, wanted.exempt())
                 && violates(current, text, wanted)) {
-            reply = reply.withBlock(blocks.offend(current, text, name));
+            reply = reply.withBlock(blocks.offend(current, text));
         }
         String fullName = current.fullName(name);
+        Reservation charged = decided.isRefused() || text == null || !NodeBlocks.byCharge(current, text)
+                ? null
+                : counted(current, text, wanted);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
         return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, end -> {
             if (end.excess() != 0) {
@@ -157,8 +165,11 @@ final class LocalFallback {
                                         ? spent.less(-end.excess())
                                         : owed);
             }
-            if (end.charged() > 0 && text != null && NodeBlocks.byCharge(current, text)) {
-                charged(current, text, name, end.charged(), wanted, end.mayBlock());
+            if (charged != null && end.excess() == 0 && !end.mayBlock()) {
+                // Without a settlement as yet: what the call has cost may become known.
+                charged.release();
+            } else if (charged != null) {
+                charged.settle(permits + end.excess(), end.mayBlock() && !wanted.exempt());
             }
             return reply(current, decided.decision(), permits);
         });
@@ -172,7 +183,7 @@ final class LocalFallback {
                 || !violates(current, text, wanted)) {
             return refusal;
         }
-        ScriptBlocks.State block = blocks.offend(current, text, name);
+        ScriptBlocks.State block = blocks.offend(current, text);
         return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
     }
 
@@ -181,28 +192,44 @@ final class LocalFallback {
      * what is over this node's share alone is within the limit.
      */
     private boolean violates(ScriptParameters current, String text, Wanted wanted) {
-        Reservation asked = evidence(current).reserve(text, wanted.permits(), wanted.patience());
+        Reservation asked = evidence(current).reserve(key(text), wanted.permits(), wanted.patience());
         return asked.isRefused() && !asked.decision().never();
     }
 
-    /** Counts what a call was charged against the whole limit, and begins a block if that leaves no permit. */
-    private void charged(
-            ScriptParameters current, String text, String name, long cost, Wanted wanted, boolean mayBlock) {
-        InMemoryRateLimiter whole = evidence(current);
-        whole.reserve(text, 0, 0).settle(cost);
-        if (mayBlock
-                && !wanted.exempt()
-                && !whole.peek(text, 1, wanted.patience()).admitted()) {
-            blocks.offend(current, text, name);
-        }
+    /** Counts a call that this node's share has admitted against the whole limit, which begins a block as one in memory does. */
+    private Reservation counted(ScriptParameters current, String text, Wanted wanted) {
+        RateLimiter whole = evidence(current);
+        return whole.reserve(Claim.of(
+                whole,
+                key(text),
+                wanted.permits(),
+                Long.MAX_VALUE,
+                RateLimiter.NO_RANK,
+                wanted.patience(),
+                wanted.exempt()));
     }
 
-    /** The whole limit without blocks, which counts only what this node has decided by itself. */
+    private static @Nullable Object key(@Nullable String text) {
+        return text == null ? null : CanonicalKey.ofText(text);
+    }
+
+    /**
+     * The whole limit, which counts only what this node has decided by itself. Where calls are charged it blocks a key for a
+     * microsecond, so that this node hears of the violation, and the block is its own.
+     */
     private synchronized InMemoryRateLimiter evidence(ScriptParameters current) {
         InMemoryRateLimiter known = evidence;
-        Limit whole = NodeShare.of(current.limit().toBuilder().charged(false).build(), 1);
+        Limit.Builder builder = NodeShare.of(current.limit(), 1).toBuilder();
+        ScriptBlocks own = current.blocks();
+        Limit whole = own == null || own.byRefusal()
+                ? builder.charged(false).build()
+                : builder.maxWaiting(Math.max(1, current.limit().maxWaiting()))
+                        .block(MOMENT)
+                        .blockMax(MOMENT)
+                        .build();
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
+            known.onBlock(begun -> blocks.offend(current, begun.key().toString()));
             evidence = known;
         } else if (evidenceOf != current) {
             known.update(whole);
