@@ -142,7 +142,7 @@ final class LocalFallback {
         if (text != null
                 && permits > 0
                 && NodeBlocks.byRefusal(current, wanted.exempt())
-                && violates(current, text, wanted)) {
+                && violates(current, text, wanted, !decided.isRefused())) {
             reply = reply.withBlock(blocks.offend(current, text));
         }
         String fullName = current.fullName(name);
@@ -176,11 +176,13 @@ final class LocalFallback {
     }
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
-    Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
+    Decision refused(ScriptParameters current, String text, Wanted wanted, Decision refusal) {
         if (refusal.blocked()
                 || refusal.retryAfter() == null
                 || !NodeBlocks.byRefusal(current, wanted.exempt())
-                || !violates(current, text, wanted)) {
+                || evidence(current)
+                        .peek(key(text), wanted.permits(), wanted.patience())
+                        .admitted()) {
             return refusal;
         }
         ScriptBlocks.State block = blocks.offend(current, text);
@@ -189,10 +191,13 @@ final class LocalFallback {
 
     /**
      * Counts a call of a key against the whole limit, and returns whether that rejects it however long its policy lets it wait:
-     * what is over this node's share alone is within the limit.
+     * what is over this node's share alone is within the limit. A rejected call that could have waited takes nothing.
      */
-    private boolean violates(ScriptParameters current, String text, Wanted wanted) {
+    private boolean violates(ScriptParameters current, String text, Wanted wanted, boolean admitted) {
         Reservation asked = evidence(current).reserve(key(text), wanted.permits(), wanted.patience());
+        if (!admitted && asked.waitNanos() > 0) {
+            asked.cancel();
+        }
         return asked.isRefused() && !asked.decision().never();
     }
 
@@ -219,14 +224,13 @@ final class LocalFallback {
      */
     private synchronized InMemoryRateLimiter evidence(ScriptParameters current) {
         InMemoryRateLimiter known = evidence;
-        Limit.Builder builder = NodeShare.of(current.limit(), 1).toBuilder();
+        // Want of a seat is no violation.
+        Limit.Builder builder = NodeShare.of(current.limit(), 1).toBuilder()
+                .maxWaiting(Math.max(1, current.limit().maxWaiting()));
         ScriptBlocks own = current.blocks();
         Limit whole = own == null || own.byRefusal()
                 ? builder.charged(false).build()
-                : builder.maxWaiting(Math.max(1, current.limit().maxWaiting()))
-                        .block(MOMENT)
-                        .blockMax(MOMENT)
-                        .build();
+                : builder.block(MOMENT).blockMax(MOMENT).build();
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
             known.onBlock(begun -> blocks.offend(current, begun.key().toString()));

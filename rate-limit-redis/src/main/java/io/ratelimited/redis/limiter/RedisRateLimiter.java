@@ -398,7 +398,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         String text = KeyNames.text(call.key());
-        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
+        if (text == null) {
+            return refusal;
+        }
+        return refusal.source() == Source.FALLBACK
+                ? local.refused(parameters(), text, wanted(text, call), refusal)
+                : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override
