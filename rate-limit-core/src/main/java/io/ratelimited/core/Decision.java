@@ -59,8 +59,7 @@ public record Decision(
      * @param limit name of the limit, which rejects such calls
      */
     public static Decision withoutKey(String limit) {
-        return new Decision(
-                limit, false, Duration.ZERO, null, true, 0, Duration.ZERO, Source.MEMORY, false, true);
+        return new Decision(limit, false, Duration.ZERO, null, true, 0, Duration.ZERO, Source.MEMORY, false, true);
     }
 
     /**

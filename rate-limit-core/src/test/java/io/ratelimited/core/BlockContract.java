@@ -691,8 +691,7 @@ public abstract class BlockContract {
             long counting = all.stream()
                     .filter(each -> switch (algorithm) {
                         case FIXED_WINDOW -> each[0] / period == now / period;
-                        case SLIDING_WINDOW ->
-                            each[0] / (period / SLOTS) + SLOTS >= now / (period / SLOTS);
+                        case SLIDING_WINDOW -> each[0] / (period / SLOTS) + SLOTS >= now / (period / SLOTS);
                         default -> each[0] + period > now;
                     })
                     .mapToLong(each -> each[1])
@@ -717,7 +716,8 @@ public abstract class BlockContract {
         ticker.advance(Duration.ofMillis(600 - Math.floorMod(ticker.epochNanos() / 1_000_000, 600L)));
         SplittableRandom random = new SplittableRandom(seed);
         long permits = 2 + random.nextInt(4);
-        Limit.Builder builder = Limit.of("plain " + seed, algorithm).rate(permits + "/600ms").charged(true);
+        Limit.Builder builder =
+                Limit.of("plain " + seed, algorithm).rate(permits + "/600ms").charged(true);
         RateLimiter budget = limiter(builder.build());
         RateLimiter limiter = limiter(Limit.of("blocks " + seed, algorithm)
                 .rate(permits + "/600ms")
@@ -766,10 +766,7 @@ public abstract class BlockContract {
                     charged.add(grant[0], Math.min(cost, grant[1]));
                 }
                 charged.add(now, cost - grant[1]);
-                if (cost > 0
-                        && !blocked
-                        && !budget.peek("a", 1, 0).admitted()
-                        && charged.leavesNothing(now)) {
+                if (cost > 0 && !blocked && !budget.peek("a", 1, 0).admitted() && charged.leavesNothing(now)) {
                     blockedUntil = now + 1_000;
                     begun++;
                 }

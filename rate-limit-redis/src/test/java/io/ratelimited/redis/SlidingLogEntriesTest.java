@@ -58,8 +58,8 @@ class SlidingLogEntriesTest {
     /** Instances of an earlier version write no number of empty entries, also while instances are replaced. */
     @Test
     void aLogOfAnEarlierVersionIsContinued() {
-        RateLimiter limiter = limiter(
-                Limit.of("old", Algorithm.SLIDING_LOG).rate("5/d").build());
+        RateLimiter limiter =
+                limiter(Limit.of("old", Algorithm.SLIDING_LOG).rate("5/d").build());
         Reservation given = limiter.reserve("k", 1, 0);
         ticker.advance(Duration.ofMillis(1));
         assertThat(limiter.tryAcquire("k", 2)).isTrue();

@@ -188,8 +188,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         if (granted instanceof BlockCell block && block.countsOwn()) {
             long at = reservedAt();
             boolean calendar = block.parameters().followsCalendar();
-            limiter.charged(
-                    key, new Charges.End(reserved, excess, at, at + Math.max(0, outcome), calendar), patience);
+            limiter.charged(key, new Charges.End(reserved, excess, at, at + Math.max(0, outcome), calendar), patience);
         }
     }
 

@@ -109,7 +109,9 @@ final class Charges {
         System.arraycopy(entries, position, more, position + 2, entries.length - position);
         more[position] = instant;
         more[position + 1] = permits;
-        return more.length / 2 <= Math.min(MOST, 2 * budget.limit().capacity()) ? entries(more) : entries(more).withoutOldest(budget);
+        return more.length / 2 <= Math.min(MOST, 2 * budget.limit().capacity())
+                ? entries(more)
+                : entries(more).withoutOldest(budget);
     }
 
     private Charges entries(long[] changed) {

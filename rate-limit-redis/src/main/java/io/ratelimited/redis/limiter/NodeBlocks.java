@@ -271,7 +271,7 @@ final class NodeBlocks {
                     return current.read(ScriptBlocks.without(reply), calls, state);
                 })
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
-                        ? askForBudget(name, text, operation, current, calls, budget)
+                        ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
     }
 
@@ -280,7 +280,6 @@ final class NodeBlocks {
      * and one that begins is owed.
      */
     private CompletableFuture<ScriptReply[]> askForBudget(
-            String name,
             String text,
             String operation,
             ScriptParameters current,
@@ -360,8 +359,8 @@ final class NodeBlocks {
         // A limit that counts in another way begins anew.
         long reserved = taken.parameters().fullName("").equals(current.fullName("")) ? end.reserved() : 0;
         long grantedAt = reservedAt + Math.max(0, taken.outcome()) / 1_000;
-        String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " " + scripted(Math.max(0, end.excess()))
-                + (judged ? "" : ScriptBlocks.NO_VIOLATION);
+        String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " "
+                + scripted(Math.max(0, end.excess())) + (judged ? "" : ScriptBlocks.NO_VIOLATION);
         String fullName = current.fullName(name);
         deliver(
                 DeliveryKind.OFFENCE,

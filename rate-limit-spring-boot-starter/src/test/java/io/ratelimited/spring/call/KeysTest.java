@@ -1,10 +1,10 @@
 package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.RateLimitExceededException;
@@ -118,8 +118,9 @@ class KeysTest {
                     Keyed bean = context.getBean(Keyed.class);
                     assertThatThrownBy(() -> bean.plain(null))
                             .isInstanceOf(RateLimitExceededException.class)
-                            .hasMessage("Rate limit 'Keyed.plain' rejects calls without a key: the key is null or blank,"
-                                    + " and missing-key is deny");
+                            .hasMessage(
+                                    "Rate limit 'Keyed.plain' rejects calls without a key: the key is null or blank,"
+                                            + " and missing-key is deny");
                     bean.plain("someone");
                 });
     }

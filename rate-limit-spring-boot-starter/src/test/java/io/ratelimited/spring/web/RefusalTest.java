@@ -49,8 +49,9 @@ class RefusalTest {
         Decision rejection = Decision.withoutKey("login");
         Refusal refusal = new Refusal(new RateLimitExceededException(rejection), 429, false);
         assertThat(refusal.detail())
-                .isEqualTo("The request has no key for rate limit 'login', which rejects such requests; no retry of this"
-                        + " request can succeed.");
+                .isEqualTo(
+                        "The request has no key for rate limit 'login', which rejects such requests; no retry of this"
+                                + " request can succeed.");
         assertThat(refusal.attributes()).containsEntry("message", refusal.detail());
         assertThat(refusal.retryAfter()).isNull();
     }

@@ -39,7 +39,9 @@ class ControllerTest {
     /** A queue that grows until a limit is set: 400 calls a second are served, however many are in flight. */
     private static Controller short400() {
         Controller controller = calm().next(second(400, 55, false));
-        for (int inFlight = 40; controller.phase() == Phase.FREE && inFlight < 1000; inFlight = (int) (inFlight * 1.3)) {
+        for (int inFlight = 40;
+                controller.phase() == Phase.FREE && inFlight < 1000;
+                inFlight = (int) (inFlight * 1.3)) {
             controller = controller.next(second(400, inFlight / 0.4, false));
         }
         return controller;
