@@ -139,16 +139,14 @@ final class LocalFallback {
         long permits = wanted.permits();
         Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
+        Reservation counted = text == null ? null : counted(current, text, wanted, decided.isRefused());
         if (text != null
-                && permits > 0
-                && NodeBlocks.byRefusal(current, wanted.exempt())
-                && violates(current, text, wanted, !decided.isRefused())) {
+                && counted != null
+                && counted.isRefused()
+                && !counted.decision().never()) {
             reply = reply.withBlock(blocks.offend(current, text));
         }
         String fullName = current.fullName(name);
-        Reservation charged = decided.isRefused() || text == null || !NodeBlocks.byCharge(current, text)
-                ? null
-                : counted(current, text, wanted);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
         return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, end -> {
             if (end.excess() != 0) {
@@ -165,11 +163,11 @@ final class LocalFallback {
                                         ? spent.less(-end.excess())
                                         : owed);
             }
-            if (charged != null && end.excess() == 0 && !end.mayBlock()) {
+            if (counted != null && end.excess() == 0 && !end.mayBlock()) {
                 // Without a settlement as yet: what the call has cost may become known.
-                charged.release();
-            } else if (charged != null) {
-                charged.settle(permits + end.excess(), end.mayBlock() && !wanted.exempt());
+                counted.release();
+            } else if (counted != null) {
+                counted.settle(permits + end.excess(), end.mayBlock() && !wanted.exempt());
             }
             return reply(current, decided.decision(), permits);
         });
@@ -190,28 +188,30 @@ final class LocalFallback {
     }
 
     /**
-     * Counts a call of a key against the whole limit, and returns whether that rejects it however long its policy lets it wait:
-     * what is over this node's share alone is within the limit. A rejected call that could have waited takes nothing.
+     * Counts a call of a key against the whole limit: what is over this node's share alone is within the limit. It is a violation
+     * if that rejects it however long its policy lets it wait; where calls are charged, as one in memory is.
+     *
+     * @param rejected by this node's share: if it could have waited, it takes nothing
+     * @return to be settled like the call; null if it does not count
      */
-    private boolean violates(ScriptParameters current, String text, Wanted wanted, boolean admitted) {
-        Reservation asked = evidence(current).reserve(key(text), wanted.permits(), wanted.patience());
-        if (!admitted && asked.waitNanos() > 0) {
-            asked.cancel();
+    private @Nullable Reservation counted(ScriptParameters current, String text, Wanted wanted, boolean rejected) {
+        boolean byRefusal = wanted.permits() > 0 && NodeBlocks.byRefusal(current, wanted.exempt());
+        if (!byRefusal && (rejected || !NodeBlocks.byCharge(current, text))) {
+            return null;
         }
-        return asked.isRefused() && !asked.decision().never();
-    }
-
-    /** Counts a call that this node's share has admitted against the whole limit, which begins a block as one in memory does. */
-    private Reservation counted(ScriptParameters current, String text, Wanted wanted) {
         RateLimiter whole = evidence(current);
-        return whole.reserve(Claim.of(
+        Reservation counted = whole.reserve(Claim.of(
                 whole,
                 key(text),
                 wanted.permits(),
-                Long.MAX_VALUE,
+                byRefusal ? wanted.patience() : Long.MAX_VALUE,
                 RateLimiter.NO_RANK,
                 wanted.patience(),
                 wanted.exempt()));
+        if (rejected && counted.waitNanos() > 0) {
+            counted.cancel();
+        }
+        return counted;
     }
 
     private static @Nullable Object key(@Nullable String text) {

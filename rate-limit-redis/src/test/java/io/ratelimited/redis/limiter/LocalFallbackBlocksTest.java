@@ -7,6 +7,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
@@ -160,6 +161,27 @@ class LocalFallbackBlocksTest {
                 limiter, "a", 1, 0, RateLimiter.NO_RANK, Duration.ofMillis(334).toNanos(), false);
         for (int i = 0; i < 5; i++) {
             assertThat(patient.reserve().isRefused()).isTrue();
+        }
+        assertThat(isBlocked(limiter)).isFalse();
+        assertThat(limiter.reserve("a", 1, 0).decision().blocked()).isTrue();
+    }
+
+    /** Its other limit rejects it in the next moment. */
+    @Test
+    void permitsThatACallTakesAndGivesBackAreNoEvidence() {
+        RateLimiter limiter = limiter(builder(Algorithm.FIXED_WINDOW).build(), 1);
+        RateLimiter memory = new InMemoryRateLimiter(
+                Limit.of("memory", Algorithm.CONCURRENCY).maxConcurrent(1).build(), ticker, 10);
+        for (int i = 0; i < 5; i++) {
+            Reservation given = admitted(limiter);
+            given.cancel();
+        }
+        memory.reserve("a", 1, 0);
+        assertThat(AllOf.reserve(new Claim[] {Claim.of(limiter, "a", 1, 0), Claim.of(memory, "a", 1, 0)})
+                        .isRefused())
+                .isTrue();
+        for (int i = 0; i < 3; i++) {
+            assertThat(limiter.reserve("a", 1, 0).isRefused()).isFalse();
         }
         assertThat(isBlocked(limiter)).isFalse();
         assertThat(limiter.reserve("a", 1, 0).decision().blocked()).isTrue();
