@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
  *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY}) or nobody can decide ({@link
  *     Source#UNAVAILABLE})
- * @param never refused for good: more permits than can ever be had at once, or a closed limit
+ * @param never rejected for good: more permits than can ever be had at once, a closed limit, or no key ({@code keyMissing})
  * @param remaining number of calls of one permit each that would still go now, without waiting; never negative. For {@link
  *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that is admitted on credit; for {@link Algorithm#WARM_UP} and
  *     {@link Algorithm#LEAKY_BUCKET}, which grant one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the
@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  * @param blocked whether the key of a refused call is blocked ({@link Limit#block}): every call of the key is refused then.
  *     {@code retryAfter} is the time left of the block, or the time until the budget admits the call if that is longer, so that
  *     a caller who keeps to it does not offend again. {@code remaining} is 0, and {@code reset} at least the time left
+ * @param keyMissing whether the call has no key, and its limit rejects such calls, whatever its budget
  */
 public record Decision(
         String limit,
@@ -35,7 +36,8 @@ public record Decision(
         long remaining,
         Duration reset,
         Source source,
-        boolean blocked)
+        boolean blocked,
+        boolean keyMissing)
         implements Serializable {
 
     /** A decision about a call whose key is not blocked. */
@@ -48,7 +50,16 @@ public record Decision(
             long remaining,
             Duration reset,
             Source source) {
-        this(limit, admitted, waitTime, retryAfter, never, remaining, reset, source, false);
+        this(limit, admitted, waitTime, retryAfter, never, remaining, reset, source, false, false);
+    }
+
+    /**
+     * The rejection of a call without a key.
+     *
+     * @param limit name of the limit, which rejects such calls
+     */
+    public static Decision withoutKey(String limit) {
+        return new Decision(limit, false, Duration.ZERO, null, true, 0, Duration.ZERO, Source.MEMORY, false, true);
     }
 
     /**
@@ -67,7 +78,8 @@ public record Decision(
                 0,
                 reset.compareTo(left) < 0 ? left : reset,
                 source,
-                true);
+                true,
+                keyMissing);
     }
 
     /** The place of a decision: shows whether the cluster took part in it. */

@@ -56,6 +56,10 @@ public final class RateLimitExceededException extends RuntimeException {
             return "Rate limit '" + decision.limit()
                     + "' is unavailable, and rejects every call until its backend has recovered";
         }
+        if (decision.keyMissing()) {
+            return "Rate limit '" + decision.limit()
+                    + "' rejects calls without a key: the key is null or blank, and missing-key is deny";
+        }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {
             return start + ": the call asks for more permits than the limit can ever give";

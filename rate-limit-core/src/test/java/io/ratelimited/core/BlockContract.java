@@ -570,6 +570,212 @@ public abstract class BlockContract {
         assertBlocked(limiter.peek("a", 1, 0), BLOCK);
     }
 
+    /** Three permits a second, of an algorithm that can block by charge. */
+    private static Limit byCharge(Algorithm algorithm) {
+        return Limit.of("logins", algorithm)
+                .rate("3/s")
+                .block(BLOCK)
+                .blockMax(MAX)
+                .charged(true)
+                .build();
+    }
+
+    /** Longer than any of the limits remembers a permit. */
+    private static final Duration PERIOD = Duration.ofMillis(1_300);
+
+    /** All but one permit of "a" are charged, and an innocent call holds that one. */
+    private Reservation oneLeftAndHeld(RateLimiter limiter) {
+        attempt(limiter, 1);
+        attempt(limiter, 1);
+        Reservation innocent = limiter.reserve("a", 1, 0);
+        assertThat(innocent.isRefused()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        return innocent;
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whereCallsAreChargedACallCountsWhenItWasGrantedAndNotWhenItEnds(Algorithm algorithm) {
+        RateLimiter limiter = limiter(byCharge(algorithm));
+        List<Reservation> slow =
+                List.of(limiter.reserve("a", 1, 0), limiter.reserve("a", 1, 0), limiter.reserve("a", 1, 0));
+        ticker.advance(PERIOD);
+        Reservation innocent = oneLeftAndHeld(limiter);
+        slow.get(0).settle(1);
+        slow.get(1).release();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        slow.get(2).settle(2);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+        assertThat(innocent.isRefused()).isFalse();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whereCallsAreChargedNothingThatWasReservedBeforeAResetCountsAgainstTheStateAfterIt(Algorithm algorithm) {
+        RateLimiter limiter = limiter(byCharge(algorithm));
+        Reservation slow = limiter.reserve("a", 1, 0);
+        Reservation released = limiter.reserve("a", 1, 0);
+        ticker.advance(Duration.ofMillis(1));
+        limiter.reset("a");
+        Reservation innocent = oneLeftAndHeld(limiter);
+        slow.settle(1);
+        released.release();
+        released.settle(1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        innocent.settle(1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whereCallsAreChargedOneThatHasEndedAndGivesBackCountsAsMuchAsItCost(Algorithm algorithm) {
+        RateLimiter limiter = limiter(byCharge(algorithm));
+        Reservation less = limiter.reserve("a", 2, 0);
+        less.release();
+        less.settle(1);
+        Reservation given = limiter.reserve("a", 1, 0);
+        given.release();
+        given.cancel();
+        given.cancel();
+        Reservation innocent = limiter.reserve("a", 1, 0);
+        attempt(limiter, 1);
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        less.settle(2);
+        innocent.settle(1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whereCallsAreChargedOneThatHasWaitedCountsFromWhenItCouldGo(Algorithm algorithm) {
+        RateLimiter limiter = limiter(byCharge(algorithm));
+        for (int i = 0; i < 3; i++) {
+            limiter.reserve("a", 1, 0);
+        }
+        Reservation waits = limiter.reserve("a", 1, Duration.ofSeconds(2).toNanos());
+        assertThat(waits.waitNanos()).isPositive();
+        ticker.advance(Duration.ofNanos(waits.waitNanos()));
+        attempt(limiter, 1);
+        Reservation innocent = limiter.reserve("a", 1, 0);
+        assertThat(innocent.isRefused()).isFalse();
+        waits.settle(1);
+        assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
+        innocent.settle(1);
+        assertBlocked(limiter.peek("a", 1, 0), BLOCK);
+    }
+
+    /** What calls of a key were charged, as plainly as possible: each at the instant of its grant. In microseconds. */
+    private record Charged(Algorithm algorithm, long permits, long period, List<long[]> all) {
+
+        private static final long SLOTS = 10;
+
+        void add(long instant, long cost) {
+            if (cost > 0) {
+                all.add(new long[] {instant, cost});
+            }
+        }
+
+        boolean leavesNothing(long now) {
+            if (algorithm.family() == Algorithm.Family.BUCKET) {
+                long cost = period / permits;
+                long free = permits * cost;
+                long last = Long.MIN_VALUE / 2;
+                for (long[] each :
+                        all.stream().sorted((a, b) -> Long.compare(a[0], b[0])).toList()) {
+                    free = Math.min(permits * cost, free + each[0] - last) - each[1] * cost;
+                    last = each[0];
+                }
+                return Math.min(permits * cost, free + now - last) < cost;
+            }
+            long counting = all.stream()
+                    .filter(each -> switch (algorithm) {
+                        case FIXED_WINDOW -> each[0] / period == now / period;
+                        case SLIDING_WINDOW -> each[0] / (period / SLOTS) + SLOTS >= now / (period / SLOTS);
+                        default -> each[0] + period > now;
+                    })
+                    .mapToLong(each -> each[1])
+                    .sum();
+            return counting >= permits;
+        }
+    }
+
+    /** Calls in flight at any time, whose ends come in any order, and long after their grants. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whereCallsAreChargedRandomOnesBeginTheBlocksOfThePlainModel(Algorithm algorithm) {
+        int begun = 0;
+        for (int seed = 0; seed < timelines(); seed++) {
+            begun += random(algorithm, seed);
+        }
+        assertThat(begun).isPositive();
+    }
+
+    private int random(Algorithm algorithm, int seed) {
+        // Slots begin with the limiter, or are those of the wall clock.
+        ticker.advance(Duration.ofMillis(600 - Math.floorMod(ticker.epochNanos() / 1_000_000, 600L)));
+        SplittableRandom random = new SplittableRandom(seed);
+        long permits = 2 + random.nextInt(4);
+        Limit.Builder builder =
+                Limit.of("plain " + seed, algorithm).rate(permits + "/600ms").charged(true);
+        RateLimiter budget = limiter(builder.build());
+        RateLimiter limiter = limiter(Limit.of("blocks " + seed, algorithm)
+                .rate(permits + "/600ms")
+                .charged(true)
+                .block(Duration.ofMillis(1))
+                .blockMax(Duration.ofMillis(1))
+                .build());
+        List<long[]> grants = new ArrayList<>();
+        List<Reservation[]> calls = new ArrayList<>();
+        Charged charged = new Charged(algorithm, permits, 600_000, new ArrayList<>());
+        long blockedUntil = 0;
+        int begun = 0;
+        for (int step = 0; step < 60; step++) {
+            String at = algorithm + ", seed " + seed + ", step " + step;
+            ticker.advance(Duration.ofMillis(random.nextInt(3) > 0 ? 0 : 1 + random.nextInt(150)));
+            long now = ticker.epochNanos() / 1_000;
+            boolean blocked = now < blockedUntil;
+            if (random.nextInt(30) == 0) {
+                ticker.advance(Duration.ofMillis(1));
+                budget.reset("a");
+                limiter.reset("a");
+                charged.all().clear();
+                grants.forEach(grant -> grant[0] = -1);
+                blockedUntil = 0;
+            } else if (calls.isEmpty() || random.nextInt(2) == 0) {
+                long asked = 1 + random.nextInt(2);
+                Reservation[] both = {blocked ? null : budget.reserve("a", asked, 0), limiter.reserve("a", asked, 0)};
+                assertThat(both[1].isRefused()).as(at).isEqualTo(blocked || both[0].isRefused());
+                if (!both[1].isRefused()) {
+                    calls.add(both);
+                    grants.add(new long[] {now, asked});
+                }
+            } else {
+                int ending = random.nextInt(calls.size());
+                Reservation[] both = calls.remove(ending);
+                long[] grant = grants.remove(ending);
+                long cost = random.nextInt(4);
+                boolean released = random.nextInt(4) == 0;
+                for (Reservation one : both) {
+                    if (released) {
+                        one.release();
+                    }
+                    one.settle(cost);
+                }
+                if (grant[0] >= 0) {
+                    charged.add(grant[0], Math.min(cost, grant[1]));
+                }
+                charged.add(now, cost - grant[1]);
+                if (cost > 0 && !blocked && !budget.peek("a", 1, 0).admitted() && charged.leavesNothing(now)) {
+                    blockedUntil = now + 1_000;
+                    begun++;
+                }
+            }
+            assertThat(limiter.peek("a", 1, 0).blocked()).as(at).isEqualTo(ticker.epochNanos() / 1_000 < blockedUntil);
+        }
+        return begun;
+    }
+
     @Test
     void whereCallsAreChargedTheLastOfThoseInFlightThatUseUpAllBeginsABlock() {
         RateLimiter limiter = limiter(byCharge());

@@ -11,6 +11,9 @@
 --   cancel(s, permits, a, b, mark)  gives back permits of a grant, all of them or a part
 --   charge(s, permits, a, b)  takes permits that have been used already, into debt if need be
 --   report(s, reply, outcome, mark)  adds a decision to the reply; mark is nil if nothing was taken
+--   charged(s, charges)  the state of a key that was charged so, as evidence: charges is a list of { instant, permits } in order,
+--                        from which those are dropped that do not count any more. Only for decide, by families that can block by
+--                        charge; and how long from now on anything that is known now may count
 --   save(s)              writes the state, to expire when it equals that of a key never seen
 -- The name of a key says its algorithm, and the period, slots and zone of a window. So the state of a window holds counts of
 -- spent permits only, which every number of permits can be compared with. The state of a bucket or warm-up begins with its
@@ -29,6 +32,9 @@ local UNKNOWN = -9007199254740990
 
 -- The largest count of permits: no later call can tell it from more.
 local MOST = 4503599627370496
+
+-- So many instants are known at which calls of a key were charged.
+local MOST_CHARGES = 64
 
 -- Defined in decide.lua, behind the fast path of virtual_time.lua, which does not pay for them.
 local op, behind, millis, text, read, find, report

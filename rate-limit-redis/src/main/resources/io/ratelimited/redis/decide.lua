@@ -1,8 +1,9 @@
 -- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
---        decides, each by itself. Then one for each limit with blocks. To settle or forgive: then that of what calls were charged,
---        a state of the family
+--        decides, each by itself. Then one for each limit with blocks. To settle or forgive: then that of what calls were charged:
+--        STRING of big-endian integers of 7 bytes: since, and for each charge its instant and permits, in order; what was
+--        reserved before since does not count: the key was reset then
 -- ARGV   1  the time, as time.lua says
 --        2  take | peek | cancel | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
 --           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
@@ -12,7 +13,9 @@
 --        calls among those to take give permits back. Under a limit with blocks the tail of a call is how long its policy lets
 --        it wait, if that is longer than it can now, in microseconds; or ! if it is exempt from blocks. To offend is to begin a
 --        block if such a call would be rejected. To settle is to note what a call was charged, and to begin a block if that
---        leaves no permit for a call that waits longest, unless the tail is -. To impose is to have a block of level
+--        leaves no permit for a call that waits longest. Its tail: when the call reserved, when it could go, how many of these permits
+--        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
+--        block. To impose is to have a block of level
 --        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
 --        forget all of the key
 -- reply  to take and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
@@ -108,15 +111,64 @@ local function offends(family, s, call)
   return outcome < 0 and outcome ~= NEVER
 end
 
--- Notes what a call was charged in a state that nothing else counts in: permits that calls in flight hold are no evidence.
-local function settle(family, s, call, held, key)
-  local charged = family.open(key, 3)
-  if call.permits > 0 then
-    family.charge(charged, call.permits, call.a, call.b)
-    family.save(charged)
+-- What calls of a key were charged: since, and the charges.
+local function read_charges(key)
+  local value, charges = read('GET', key), {}
+  if not value or #value % 14 ~= 7 then return 0, charges end
+  for at = 8, #value, 14 do
+    local instant, permits = struct.unpack('>I7I7', value, at)
+    -- The clock may have stepped back.
+    charges[#charges + 1] = { min(instant, now), permits }
   end
+  return min(now, (struct.unpack('>I7', value))), charges
+end
+
+local function save_charges(key, since, charges, lasts)
+  local parts = { struct.pack('>I7', since) }
+  for i, charge in ipairs(charges) do parts[i + 1] = struct.pack('>I7I7', charge[1], charge[2]) end
+  redis.call('SET', key, table.concat(parts), 'PX', millis(lasts))
+end
+
+local function add_charge(charges, instant, permits)
+  local at = #charges
+  while at > 0 and charges[at][1] > instant do at = at - 1 end
+  local known = at > 0 and charges[at][1] == instant and charges[at]
+  if known then
+    known[2] = max(0, min(MOST, known[2] + permits))
+  elseif permits > 0 then
+    table.insert(charges, at + 1, { instant, min(MOST, permits) })
+  end
+end
+
+-- So that there is a bound, the two nearest become one at the instant of the first.
+local function merge_charges(charges)
+  while #charges > MOST_CHARGES do
+    local nearest = 1
+    for i = 2, #charges - 1 do
+      if charges[i + 1][1] - charges[i][1] < charges[nearest + 1][1] - charges[nearest][1] then nearest = i end
+    end
+    local second = table.remove(charges, nearest + 1)
+    charges[nearest][2] = min(MOST, charges[nearest][2] + second[2])
+  end
+end
+
+-- Notes what a call was charged: at the instant of its grant, and beyond what it had reserved now. Permits that calls in flight
+-- hold are no evidence, and charges that have come back since are none either.
+local function settle(family, s, call, held, key)
+  local reserved_at, granted, reserved, excess, tail = match(call.tail, '^(%d+) (%d+) (-?%d+) (%d+)(!?)$')
+  reserved_at, granted, reserved, excess = tonumber(reserved_at), tonumber(granted), tonumber(reserved), tonumber(excess)
+  local since, charges = read_charges(key)
+  if reserved_at == 0 then
+    add_charge(charges, now, reserved)
+  elseif reserved_at >= since then
+    add_charge(charges, min(granted, now), reserved)
+  end
+  if excess > 0 then add_charge(charges, now, excess) end
+  local charged, lasts = family.charged(s, charges)
+  merge_charges(charges)
+  save_charges(key, since, charges, lasts)
   local next = { permits = 1, a = held.a, b = held.b, longest = call.longest, tail = '' }
-  if call.tail ~= '-' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
+  if tail == '' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
 end
 
 local replies = {}
@@ -145,6 +197,10 @@ for at = open(), #ARGV, #letters do
   elseif op == 'forgive' then
     redis.call('DEL', KEYS[1], KEYS[3])
     s.changed = false
+    if family.charged and blocks[1].mark == 'c' then
+      local _, lasts = family.charged(s, {})
+      save_charges(KEYS[3], now, {}, lasts)
+    end
     lockout.forgive(blocks[1])
   end
   if op == 'take' or op == 'peek' then

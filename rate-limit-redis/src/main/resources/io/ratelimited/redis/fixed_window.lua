@@ -155,6 +155,15 @@ local function fixed_window()
     s.taken = min(MOST, s.taken + permits)
   end
 
+  -- Those of the present window.
+  function fixed_window.charged(s, charges)
+    local begin = min(s.current, now)
+    while charges[1] and charges[1][1] < begin do table.remove(charges, 1) end
+    local own = setmetatable({ start = s.current, index = fw_index(s, s.current), taken = 0 }, { __index = s })
+    for _, charge in ipairs(charges) do own.taken = min(MOST, own.taken + charge[2]) end
+    return own, fw_start(s, own.index + 1) - now
+  end
+
   local function fw_remaining(s)
     return (s.start == s.current or s.start <= now) and max(0, s.permits - s.taken) or 0
   end

@@ -4,7 +4,7 @@
 --        for each instant in order, in microseconds since 1970; shift is added to the clock after it has stepped back, so that
 --        instants need not be rewritten; written as in virtual_time.lua; total: the sum of all permits below; calls: how many
 --        were admitted since the key began; empty: how many entries have lost all permits since these were last removed, or
---        more; first: the number of the first call that this entry may hold; then the numbers of
+--        more, which may be missing; first: the number of the first call that this entry may hold; then the numbers of
 --        its calls that gave permits back
 -- block  of so many entries, the first of which lacks those that have left, skip. The last entry of a block with others behind
 --        it has the sum of the block; rest is the sum of the first block, and open that of the last one. So a script finds what
@@ -109,10 +109,10 @@ local function sliding_log()
 
   local function sl_read(s, header)
     local shift, written, total, calls, skip, rest, open, empty =
-      match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+      match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*)$')
     s.stored = redis.call('LLEN', s.key) - 1
     s.size, s.total, s.calls, s.skip, s.rest, s.open = s.stored, total + 0, calls + 0, skip + 0, rest + 0, open + 0
-    s.empty = empty + 0
+    s.empty = tonumber(empty) or 0
     s.shift = shift + 0
     s.now = now + s.shift
     sl_find_newest(s)
@@ -339,6 +339,19 @@ local function sliding_log()
   -- At the present instant, or at that of the last waiting call.
   function sliding_log.charge(s, permits)
     sl_add(s, max(s.newest, s.now), permits)
+  end
+
+  -- A log that is nowhere stored: with all its entries here, in one block.
+  function sliding_log.charged(s, charges)
+    while charges[1] and charges[1][1] + s.period <= now do table.remove(charges, 1) end
+    local own = { permits = s.permits, period = s.period, entries = {}, gone = 0, size = #charges, skip = 0, now = now, newest = 0,
+      total = 0, looks = 0, blocks = {}, ends = {} }
+    for i, charge in ipairs(charges) do
+      own.entries[i - 1] = { instant = charge[1], permits = charge[2] }
+      own.total, own.newest = min(MOST, own.total + charge[2]), charge[1]
+    end
+    own.rest, own.open = own.total, own.total
+    return own, s.period
   end
 
   function sliding_log.report(s, reply, outcome, mark)

@@ -144,6 +144,15 @@ local function sliding_window()
     sw_add(s, max(s.head, floor(now / s.slot)), permits)
   end
 
+  function sliding_window.charged(s, charges)
+    local head = floor(now / s.slot)
+    local own = setmetatable({ taken = {}, order = {}, sums = { [0] = 0 }, first = 1, head = head, dirty = {}, gone = {} },
+      { __index = s })
+    while charges[1] and floor(charges[1][1] / s.slot) <= head - s.slots do table.remove(charges, 1) end
+    for _, charge in ipairs(charges) do sw_add(own, floor(charge[1] / s.slot), charge[2]) end
+    return own, s.slots * s.slot
+  end
+
   local function sw_remaining(s)
     local slot = floor(now / s.slot)
     if slot < s.head then return 0 end

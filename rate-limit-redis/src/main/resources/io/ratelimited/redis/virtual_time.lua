@@ -427,6 +427,38 @@ local function virtual_time()
     s.v, s.part = v, part
   end
 
+  -- The bucket is full before the first of them. Beyond the number that is known, the oldest of them counts nothing any more if
+  -- the bucket is full before the next one; else both are one at its instant, which makes no difference to V.
+  function virtual_time.charged(s, charges)
+    local function full(instant)
+      return s.low - (now - instant), s.low_part
+    end
+    local function after(v, part, charge)
+      local low, low_part = full(charge[1])
+      if vt_later(low, low_part, v, part) then v, part = low, low_part end
+      local parts = charge[2] * s.step
+      local cost = floor(parts / s.one)
+      v, part = vt_more(s, v, part, cost, parts < 2 ^ 53 and parts - cost * s.one or 0)
+      if v >= now + FAR then v, part = now + FAR, 0 end
+      return v, part
+    end
+    while #charges > MOST_CHARGES do
+      local first, second = charges[1], charges[2]
+      local v, part = after(-math.huge, 0, first)
+      local low, low_part = full(second[1])
+      if vt_later(v, part, low, low_part) then second = { first[1], min(MOST, first[2] + second[2]) } end
+      table.remove(charges, 1)
+      charges[1] = second
+    end
+    local v, part = s.low, s.low_part
+    if charges[1] then
+      v, part = -math.huge, 0
+      for _, charge in ipairs(charges) do v, part = after(v, part, charge) end
+      if vt_later(s.low, s.low_part, v, part) then v, part = s.low, s.low_part end
+    end
+    return setmetatable({ v = v, part = part }, { __index = s }), v - s.low + s.depth + 1
+  end
+
   -- Microseconds until the bucket holds its depth, rounded up.
   local function vt_until_full(s)
     local part = s.part + s.depth_part

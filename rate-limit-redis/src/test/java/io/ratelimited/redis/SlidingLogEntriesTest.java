@@ -55,6 +55,27 @@ class SlidingLogEntriesTest {
         assertThat(entries("free")).isLessThan(600);
     }
 
+    /** Instances of an earlier version write no number of empty entries, also while instances are replaced. */
+    @Test
+    void aLogOfAnEarlierVersionIsContinued() {
+        RateLimiter limiter =
+                limiter(Limit.of("old", Algorithm.SLIDING_LOG).rate("5/d").build());
+        Reservation given = limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofMillis(1));
+        assertThat(limiter.tryAcquire("k", 2)).isTrue();
+        String key = REDIS.keyOf("old", "k");
+        String header = REDIS.server().ask(redis -> redis.lindex(key, 0));
+        String seven = header.substring(0, header.lastIndexOf(' '));
+        assertThat(seven.split(" ")).hasSize(7);
+        REDIS.server().ask(redis -> redis.lset(key, 0, seven));
+        assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Decision.Source.REDIS);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        given.settle(0);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+        assertThat(limiter.tryAcquire("k", 3)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
     /** Over several blocks of entries, with weights, charges and calls that are given back in any order. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})

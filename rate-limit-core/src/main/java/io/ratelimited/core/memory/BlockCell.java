@@ -38,12 +38,12 @@ final class BlockCell extends Cell {
     /** Written under the monitor. */
     private volatile long word;
     /**
-     * What calls of the key have been charged when they ended. Null for what {@link #budget} shows; under a limit that blocks by
-     * charge, for nothing yet. Written under the monitor.
+     * What calls of the key have been charged. Null for what {@link #budget} shows; under a limit that blocks by charge, for nothing
+     * yet. Written under the monitor.
      */
-    private volatile @Nullable Cell own;
+    private volatile @Nullable Charges own;
 
-    private BlockCell(Parameters parameters, Cell budget, long word, @Nullable Cell own) {
+    private BlockCell(Parameters parameters, Cell budget, long word, @Nullable Charges own) {
         this.parameters = parameters;
         this.budget = budget;
         this.word = word;
@@ -62,7 +62,7 @@ final class BlockCell extends Cell {
         return known == RETIRED ? 0 : BlockRule.level(known);
     }
 
-    /** Returns whether {@link #charge(long, long, long, long)} has to be told when a call ends. */
+    /** Returns whether {@link #charge(Charges.End, long, long, long)} has to be told when a call ends. */
     boolean countsOwn() {
         return parameters.byCharge || own != null;
     }
@@ -90,60 +90,58 @@ final class BlockCell extends Cell {
     }
 
     /**
-     * Counts what a call was charged when it ended, and judges it.
+     * Counts what a call was charged when it ended, and judges it. All that is granted adds up to the budget: while that is in its
+     * initial state, nothing counts.
      *
-     * @param cost 1 or more
      * @param patience the longest wait of a next call that the policy allows; negative if the call is not to be judged
      */
-    synchronized Step charge(long cost, long now, long patience, long at) {
-        if (word == RETIRED) {
+    synchronized Step charge(Charges.End end, long now, long patience, long at) {
+        if (word == RETIRED || parameters.change() != null) {
             return Step.MOVED;
         }
-        if (countsOwn() && !chargeOwn(cost, now)) {
-            return Step.MOVED;
+        if (countsOwn()) {
+            Charges known = own;
+            Charges charged = known == null ? Charges.NONE : known;
+            charged = budget.nanosToInitial(now) == 0 ? charged.settled() : charged.after(end, parameters.budget, now);
+            if (charged == null) {
+                return Step.MOVED;
+            }
+            own = charged;
         }
         return parameters.byCharge && patience >= 0 ? judge(1, now, patience, at) : Step.NONE;
-    }
-
-    /** False when the limit has been changed, and this cell has to follow first. */
-    private boolean chargeOwn(long cost, long now) {
-        Cell known = own;
-        Cell charged = known == null ? parameters.budget.initial(now) : known;
-        while (!charged.charge(cost, now)) {
-            Cell next = parameters.change() == null ? charged.divide(now) : null;
-            if (next == null) {
-                return false;
-            }
-            charged = next;
-        }
-        own = charged;
-        return true;
     }
 
     private Step judge(long permits, long now, long patience, long at) {
         if (!parameters.blocks || BlockRule.left(word, at) > 0) {
             return Step.NONE;
         }
-        Cell known = own;
+        Charges known = own;
         if (known == null && parameters.byCharge) {
             return Step.NONE;
         }
-        for (Cell judged = budget; judged != null; judged = judged == budget ? known : null) {
-            long outcome = judged.peek(permits, now, patience);
-            if (outcome == MOVED) {
-                return Step.MOVED;
-            }
-            if (outcome >= 0 || outcome == NEVER) {
-                return Step.NONE;
-            }
+        Step judged = judge(budget, permits, now, patience);
+        if (judged == Step.BEGUN && known != null) {
+            judged = judge(known.state(parameters.budget, now), permits, now, patience);
         }
-        word = parameters.rule.offend(word, at);
-        return Step.BEGUN;
+        if (judged == Step.BEGUN) {
+            word = parameters.rule.offend(word, at);
+        }
+        return judged;
+    }
+
+    private static Step judge(@Nullable Cell cell, long permits, long now, long patience) {
+        long outcome = cell == null ? MOVED : cell.peek(permits, now, patience);
+        return outcome == MOVED ? Step.MOVED : outcome >= 0 || outcome == NEVER ? Step.NONE : Step.BEGUN;
     }
 
     /** A twin that continues with the state of evicted keys, of which the key itself may have spent nothing. */
-    BlockCell ofOthers(long now) {
-        return new BlockCell(parameters, budget.copy(), word, parameters.budget.initial(now));
+    BlockCell ofOthers() {
+        return new BlockCell(parameters, budget.copy(), word, Charges.NONE);
+    }
+
+    @Override
+    synchronized void forgetBefore(long now) {
+        own = parameters.byCharge ? Charges.afterReset(now) : null;
     }
 
     @Override
@@ -228,21 +226,26 @@ final class BlockCell extends Cell {
 
     @Override
     long nanosToInitial(long now) {
-        return budget.nanosToInitial(now);
+        return Math.max(budget.nanosToInitial(now), nanosToForget(now));
+    }
+
+    /** What was reserved before a reset may still be charged, and must be known as such. */
+    private long nanosToForget(long now) {
+        Charges known = own;
+        return known == null ? 0 : known.nanosToForget(now, parameters.budget.idleNanos());
     }
 
     @Override
     synchronized Cell retire() {
         long last = word;
         word = RETIRED;
-        Cell known = own;
-        return new BlockCell(parameters, budget.retire(), last, known == null ? null : known.retire());
+        return new BlockCell(parameters, budget.retire(), last, own);
     }
 
     @Override
     synchronized boolean retireIfInitial(long now) {
         // A block may have begun, and the budget be full again, since somebody looked whether this cell may go.
-        if (word != BlockRule.NONE || !budget.retireIfInitial(now)) {
+        if (word != BlockRule.NONE || nanosToForget(now) > 0 || !budget.retireIfInitial(now)) {
             return false;
         }
         word = RETIRED;
@@ -257,8 +260,7 @@ final class BlockCell extends Cell {
 
     @Override
     synchronized Cell copy() {
-        Cell known = own;
-        return new BlockCell(parameters, budget.copy(), word, known == null ? null : known.copy());
+        return new BlockCell(parameters, budget.copy(), word, own);
     }
 
     @Override
@@ -274,7 +276,7 @@ final class BlockCell extends Cell {
         budget.absorb(that.budget);
         synchronized (this) {
             word = BlockRule.later(word, that.word);
-            own = that.own == null && !parameters.byCharge ? that.budget : that.own;
+            own = that.own == null && !parameters.byCharge ? Charges.of(that.budget) : that.own;
         }
     }
 
@@ -327,10 +329,10 @@ final class BlockCell extends Cell {
         Cell follow(Cell before, long at) {
             Cell next = budget.follow(before.budget(), at);
             if (!(before instanceof BlockCell old) || !budget.keepsStateOf(old.budget)) {
-                return new BlockCell(this, next, BlockRule.NONE, null);
+                return new BlockCell(this, next, BlockRule.NONE, byCharge ? Charges.afterReset(at) : null);
             }
-            Cell known = old.own;
-            return new BlockCell(this, next, old.word, known == null ? null : budget.follow(known, at));
+            Charges known = old.own;
+            return new BlockCell(this, next, old.word, known == null ? null : known.under(budget, at));
         }
 
         @Override

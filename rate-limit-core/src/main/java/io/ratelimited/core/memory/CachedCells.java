@@ -186,7 +186,10 @@ final class CachedCells {
                 known.forget(k);
             }
             CellParameters current = parameters;
-            return current.initial(now(current));
+            long now = now(current);
+            Cell fresh = current.initial(now);
+            fresh.forgetBefore(now);
+            return fresh;
         });
     }
 

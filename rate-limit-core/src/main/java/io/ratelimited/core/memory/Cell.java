@@ -102,6 +102,9 @@ abstract class Cell {
         return false;
     }
 
+    /** Notes that this is the cell of a key which was reset: what was reserved before does not count against it. */
+    void forgetBefore(long now) {}
+
     /** A number that differs after each admitted call, and so shows whether another call came between two looks. */
     abstract long stamp();
 

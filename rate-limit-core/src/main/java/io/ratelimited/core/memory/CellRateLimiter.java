@@ -100,7 +100,8 @@ final class CellRateLimiter implements MemoryLimiter {
             long outcome = cell.take(permits, now);
             if (outcome >= 0) {
                 if (cell instanceof BlockCell block && block.countsOwn()) {
-                    charged(key, permits, EXEMPT);
+                    boolean calendar = cell.parameters().followsCalendar();
+                    charged(key, new Charges.End(permits, 0, now, now, calendar), EXEMPT);
                 }
                 return true;
             }
@@ -158,7 +159,7 @@ final class CellRateLimiter implements MemoryLimiter {
             if (outcome == Cell.MOVED) {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
-                return decided(reservation, cell, outcome);
+                return decided(reservation, cell, now, outcome);
             }
         }
     }
@@ -247,10 +248,10 @@ final class CellRateLimiter implements MemoryLimiter {
      *
      * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge begins no block
      */
-    void charged(@Nullable Object key, long cost, long patience) {
-        if (key != null && cost > 0) {
+    void charged(@Nullable Object key, Charges.End end, long patience) {
+        if (key != null && (end.reserved() != 0 || end.excess() > 0 || patience != EXEMPT)) {
             long judged = patience == EXEMPT ? -1 : longestWait(patience);
-            begin(key, cell -> cell.charge(cost, now(cell.parameters()), judged, clock.sinceBegin()));
+            begin(key, cell -> cell.charge(end, now(cell.parameters()), judged, clock.sinceBegin()));
         }
     }
 
@@ -281,7 +282,8 @@ final class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    private CellReservation decided(CellReservation reservation, Cell cell, long outcome) {
+    private CellReservation decided(CellReservation reservation, Cell cell, long now, long outcome) {
+        reservation.reservedAt(now);
         reservation.decided(cell, outcome);
         if (outcome >= 0 && cell.needsDate(reservation)) {
             replace(reservation.key(), cell, Cell::dated);
@@ -346,7 +348,7 @@ final class CellRateLimiter implements MemoryLimiter {
             long outcome = cell.reserve(
                     reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
             if (outcome >= 0) {
-                return decided(reservation, cell, outcome);
+                return decided(reservation, cell, now, outcome);
             }
         }
         return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos, reservation.patience());

@@ -72,6 +72,14 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         return 0;
     }
 
+    /** Records when the permits were reserved, in the time of the cell. */
+    void reservedAt(long now) {}
+
+    /** {@link Cell.Grant#UNKNOWN} where it does not matter. */
+    long reservedAt() {
+        return UNKNOWN;
+    }
+
     @Override
     public @Nullable Object key() {
         return key;
@@ -140,8 +148,12 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
 
     @Override
     public void cancel() {
-        if (permits() > 0 && cell != null && outcome >= 0 && claimEnd(CANCELLED) != CANCELLED) {
+        int before = permits() == 0 || cell == null || outcome < 0 ? CANCELLED : claimEnd(CANCELLED);
+        if (cell != null && before != CANCELLED) {
             limiter.giveBack(key, cell, this, permits());
+            if (before == RELEASED) {
+                charged(cell, -permits(), 0, CellRateLimiter.EXEMPT);
+            }
         }
     }
 
@@ -163,8 +175,20 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         } else if (excess < 0) {
             limiter.giveBack(key, charged, this, -excess);
         }
-        if (charged instanceof BlockCell block && block.countsOwn()) {
-            limiter.charged(key, before == RELEASED ? excess : cost, mayBlock ? patience() : CellRateLimiter.EXEMPT);
+        long known = before == RELEASED ? permits() : 0;
+        charged(
+                charged,
+                Math.min(cost, permits()) - known,
+                Math.max(0, excess),
+                mayBlock && cost > 0 ? patience() : CellRateLimiter.EXEMPT);
+    }
+
+    /** Tells what the call was charged, where its budget does not show that. */
+    private void charged(Cell granted, long reserved, long excess, long patience) {
+        if (granted instanceof BlockCell block && block.countsOwn()) {
+            long at = reservedAt();
+            boolean calendar = block.parameters().followsCalendar();
+            limiter.charged(key, new Charges.End(reserved, excess, at, at + Math.max(0, outcome), calendar), patience);
         }
     }
 
@@ -182,7 +206,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
                 && block.countsOwn()
                 && outcome >= 0
                 && ENDED.compareAndSet(this, OPEN, RELEASED)) {
-            limiter.charged(key, permits(), CellRateLimiter.EXEMPT);
+            charged(block, permits(), 0, CellRateLimiter.EXEMPT);
         }
     }
 
@@ -190,6 +214,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
     static final class Patient extends CellReservation {
 
         private final long patience;
+        private long reservedAt = UNKNOWN;
 
         Patient(CellRateLimiter limiter, Object key, long permits, long patience) {
             super(limiter, key, permits);
@@ -199,6 +224,16 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         @Override
         long patience() {
             return patience;
+        }
+
+        @Override
+        void reservedAt(long now) {
+            reservedAt = now;
+        }
+
+        @Override
+        long reservedAt() {
+            return reservedAt;
         }
     }
 }

@@ -148,7 +148,7 @@ final class EvictedKeys {
                 return null;
             }
             Cell cell = known.copy().newest();
-            return prefixes[longest] == whole || !(cell instanceof BlockCell shared) ? cell : shared.ofOthers(now);
+            return prefixes[longest] == whole || !(cell instanceof BlockCell shared) ? cell : shared.ofOthers();
         }
     }
 

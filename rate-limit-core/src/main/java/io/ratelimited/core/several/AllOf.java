@@ -53,7 +53,7 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
-        if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
+        if (claims.length == 1 && (isInMemory(claims[0]) || !isJudgedHere(claims[0]))) {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
@@ -82,7 +82,7 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1 && (isInMemory(claims[0]) || !Held.isHeld(claims[0]))) {
+            if (claims.length == 1 && (isInMemory(claims[0]) || !isJudgedHere(claims[0]))) {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
@@ -91,6 +91,10 @@ public final class AllOf {
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
         }
+    }
+
+    private static boolean isJudgedHere(Claim claim) {
+        return Held.isJudgedHere(claim) && Held.canViolate(claim);
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {

@@ -1,15 +1,19 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A budget elsewhere that calls under limits of several backends charge, and may give back, because their other limits have not
+ * A budget with blocks elsewhere that calls under limits of several backends charge, and may give back, because their other limits have not
  * decided yet. A call that is rejected meanwhile may be so by such permits alone, which is no violation:
  *
  * <ul>
@@ -17,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>H2 A rejection is judged when all calls are decided that held the budget when it came. It is no violation if permits
  *       have come back since the rejected call began.
  *   <li>H3 A call that the budget itself rejects gives nothing back, and so excuses nobody.
+ *   <li>H4 From the first such call on, the backend judges no rejection under the limit by itself, of whatever call: it would know
+ *       nothing of those that hold the budget at that moment.
  * </ul>
  *
  * Remembered while calls use it. Thread-safe.
@@ -24,6 +30,12 @@ import org.jspecify.annotations.Nullable;
 final class Held {
 
     private static final ConcurrentHashMap<Budget, Held> ALL = new ConcurrentHashMap<>();
+
+    /** Limiters that a call has held, by identity. */
+    private static final Map<RateLimiter, Boolean> SHARED = Collections.synchronizedMap(new WeakHashMap<>());
+
+    /** Whether there are any. */
+    private static volatile boolean anyShared;
 
     /** Calls that are under way. Guarded by the entry of the map. */
     private int calls;
@@ -55,10 +67,15 @@ final class Held {
         }
     }
 
-    /** Returns whether another call may give back permits of the budget. */
-    static boolean isHeld(Claim claim) {
-        Held held = ALL.isEmpty() ? null : ALL.get(Budget.of(claim));
-        return held != null && !held.open().isEmpty();
+    /** Returns whether a rejection under the limit may be a violation that is judged here. */
+    static boolean isJudgedHere(Claim claim) {
+        return anyShared && SHARED.containsKey(claim.limiter());
+    }
+
+    /** Returns whether rejections of a claim elsewhere can be violations at all. */
+    static boolean canViolate(Claim claim) {
+        Limit limit = claim.limiter().limit();
+        return claim.permits() > 0 && limit.block() != null && !limit.blocksByCharge();
     }
 
     /** Returns how many budgets are remembered. */
@@ -97,6 +114,8 @@ final class Held {
 
         /** The call is about to be charged. */
         void hold() {
+            SHARED.put(budget.limiter, true);
+            anyShared = true;
             CompletableFuture<@Nullable Void> mine = new CompletableFuture<>();
             hold = mine;
             synchronized (held) {
@@ -116,11 +135,6 @@ final class Held {
                 held.returned += givenBack ? 1 : 0;
             }
             mine.complete(null);
-        }
-
-        /** Returns whether another call holds the budget. */
-        boolean isContested() {
-            return !held.open().isEmpty();
         }
 
         /**

@@ -83,7 +83,7 @@ final class Transaction {
     private CompletableFuture<Boolean> begin(List<Group> inMemory, List<Group> remote) {
         try {
             for (int i = 0; i < claims.length; i++) {
-                uses[i] = AllOf.isInMemory(claims[i]) || claims[i].permits() <= 0 ? null : new Held.Use(claims[i]);
+                uses[i] = AllOf.isInMemory(claims[i]) || !Held.canViolate(claims[i]) ? null : new Held.Use(claims[i]);
             }
             return ask(inMemory, remote);
         } catch (RuntimeException | Error ex) {
@@ -271,7 +271,7 @@ final class Transaction {
             if (use != null && all.length < claims.length) {
                 use.hold();
             }
-            all[i] = use != null && use.isContested() ? AllOf.withoutViolation(all[i]) : all[i];
+            all[i] = use != null && Held.isJudgedHere(all[i]) ? AllOf.withoutViolation(all[i]) : all[i];
         }
         Claim first = all[0];
         if (all.length > 1) {

@@ -10,6 +10,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
@@ -28,6 +29,8 @@ class HeldForAMomentTest {
     private final RateLimiter other = limiter("other");
     private final List<String> violations = new ArrayList<>();
     private Runnable whenCharged = () -> {};
+    /** Whether another call charges the far limiter, and gives back, while the next one is under way. */
+    private boolean isOvertaken;
 
     private RateLimiter limiter(String name) {
         return new InMemoryRateLimiter(
@@ -36,6 +39,26 @@ class HeldForAMomentTest {
 
     /** Has one permit, and notes violations as a limit with blocks does. */
     private final FarLimiter far = new FarLimiter(limiter("far"), Runnable::run) {
+
+        @Override
+        public Limit limit() {
+            return super.limit().toBuilder().block(Duration.ofMinutes(10)).build();
+        }
+
+        @Override
+        public Reservation reserve(Call call) {
+            if (!isOvertaken) {
+                return super.reserve(call);
+            }
+            isOvertaken = false;
+            Reservation[] decided = new Reservation[1];
+            whenCharged = () -> {
+                decided[0] = super.reserve(call);
+                assertThat(memory.tryAcquire("key", 1)).isTrue();
+            };
+            assertThat(AllOf.reserve(claims(this, memory)).isRefused()).isTrue();
+            return decided[0];
+        }
 
         @Override
         void decided(Call call, Reservation reservation) {
@@ -99,6 +122,20 @@ class HeldForAMomentTest {
             assertThat(violations).as("before it is known").isEmpty();
         };
         assertThat(AllOf.reserve(claims(far, memory)).isRefused()).isFalse();
+        assertThat(violations).containsExactly("noted");
+        assertThat(Held.size()).isZero();
+    }
+
+    @Test
+    void aCallThatIsUnderWayBeforeThePermitsAreHeldViolatesNothingEither() {
+        List<Claim> earlier = List.of(Claim.of(far, "other", 1, 0), Claim.of(memory, "other", 1, 0));
+        assertThat(AllOf.reserve(earlier).isRefused()).isFalse();
+        isOvertaken = true;
+        assertThat(isAdmitted(Rival.ALONE)).isFalse();
+        assertThat(violations).isEmpty();
+        whenCharged = () -> {};
+        assertThat(isAdmitted(Rival.ALONE)).isTrue();
+        assertThat(isAdmitted(Rival.ALONE)).isFalse();
         assertThat(violations).containsExactly("noted");
         assertThat(Held.size()).isZero();
     }

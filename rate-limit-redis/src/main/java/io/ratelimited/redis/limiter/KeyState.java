@@ -217,6 +217,7 @@ final class KeyState {
                     reply.mark(),
                     reply.parameters(),
                     Source.DENY_CACHE,
+                    reply.decidedAt(),
                     reply.block() == null ? null : reply.block().after(elapsed));
         }
     }

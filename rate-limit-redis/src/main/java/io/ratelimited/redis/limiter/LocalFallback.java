@@ -1,12 +1,15 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.ScriptBlocks;
@@ -19,6 +22,8 @@ import org.jspecify.annotations.Nullable;
  * share. The connection owes Redis the charge for calls that are admitted here. Thread-safe.
  */
 final class LocalFallback {
+
+    private static final Duration MOMENT = Duration.ofNanos(1_000);
 
     private final LimiterContext context;
     private final long maximumKeys;
@@ -125,7 +130,7 @@ final class LocalFallback {
         budgets.values().forEach(each -> each.reset(text));
         synchronized (this) {
             if (evidence != null) {
-                evidence.reset(text);
+                evidence.reset(key(text));
             }
         }
     }
@@ -134,11 +139,12 @@ final class LocalFallback {
         long permits = wanted.permits();
         Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
+        Reservation counted = text == null ? null : counted(current, text, wanted, decided.isRefused());
         if (text != null
-                && permits > 0
-                && NodeBlocks.byRefusal(current, wanted.exempt())
-                && violates(current, text, wanted)) {
-            reply = reply.withBlock(blocks.offend(current, text, name));
+                && counted != null
+                && counted.isRefused()
+                && !counted.decision().never()) {
+            reply = reply.withBlock(blocks.offend(current, text));
         }
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
@@ -157,52 +163,77 @@ final class LocalFallback {
                                         ? spent.less(-end.excess())
                                         : owed);
             }
-            if (end.charged() > 0 && text != null && NodeBlocks.byCharge(current, text)) {
-                charged(current, text, name, end.charged(), wanted, end.mayBlock());
+            if (counted != null && end.excess() == 0 && !end.mayBlock()) {
+                // Without a settlement as yet: what the call has cost may become known.
+                counted.release();
+            } else if (counted != null) {
+                counted.settle(permits + end.excess(), end.mayBlock() && !wanted.exempt());
             }
             return reply(current, decided.decision(), permits);
         });
     }
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
-    Decision refused(ScriptParameters current, String text, String name, Wanted wanted, Decision refusal) {
+    Decision refused(ScriptParameters current, String text, Wanted wanted, Decision refusal) {
         if (refusal.blocked()
                 || refusal.retryAfter() == null
                 || !NodeBlocks.byRefusal(current, wanted.exempt())
-                || !violates(current, text, wanted)) {
+                || evidence(current)
+                        .peek(key(text), wanted.permits(), wanted.patience())
+                        .admitted()) {
             return refusal;
         }
-        ScriptBlocks.State block = blocks.offend(current, text, name);
+        ScriptBlocks.State block = blocks.offend(current, text);
         return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
     }
 
     /**
-     * Counts a call of a key against the whole limit, and returns whether that rejects it however long its policy lets it wait:
-     * what is over this node's share alone is within the limit.
+     * Counts a call of a key against the whole limit: what is over this node's share alone is within the limit. It is a violation
+     * if that rejects it however long its policy lets it wait; where calls are charged, as one in memory is.
+     *
+     * @param rejected by this node's share: if it could have waited, it takes nothing
+     * @return to be settled like the call; null if it does not count
      */
-    private boolean violates(ScriptParameters current, String text, Wanted wanted) {
-        Reservation asked = evidence(current).reserve(text, wanted.permits(), wanted.patience());
-        return asked.isRefused() && !asked.decision().never();
-    }
-
-    /** Counts what a call was charged against the whole limit, and begins a block if that leaves no permit. */
-    private void charged(
-            ScriptParameters current, String text, String name, long cost, Wanted wanted, boolean mayBlock) {
-        InMemoryRateLimiter whole = evidence(current);
-        whole.reserve(text, 0, 0).settle(cost);
-        if (mayBlock
-                && !wanted.exempt()
-                && !whole.peek(text, 1, wanted.patience()).admitted()) {
-            blocks.offend(current, text, name);
+    private @Nullable Reservation counted(ScriptParameters current, String text, Wanted wanted, boolean rejected) {
+        boolean byRefusal = wanted.permits() > 0 && NodeBlocks.byRefusal(current, wanted.exempt());
+        if (!byRefusal && (rejected || !NodeBlocks.byCharge(current, text))) {
+            return null;
         }
+        RateLimiter whole = evidence(current);
+        Reservation counted = whole.reserve(Claim.of(
+                whole,
+                key(text),
+                wanted.permits(),
+                byRefusal ? wanted.patience() : Long.MAX_VALUE,
+                RateLimiter.NO_RANK,
+                wanted.patience(),
+                wanted.exempt()));
+        if (rejected && counted.waitNanos() > 0) {
+            counted.cancel();
+        }
+        return counted;
     }
 
-    /** The whole limit without blocks, which counts only what this node has decided by itself. */
+    private static @Nullable Object key(@Nullable String text) {
+        return text == null ? null : CanonicalKey.ofText(text);
+    }
+
+    /**
+     * The whole limit, which counts only what this node has decided by itself. Where calls are charged it blocks a key for a
+     * microsecond, so that this node hears of the violation, and the block is its own.
+     */
     private synchronized InMemoryRateLimiter evidence(ScriptParameters current) {
         InMemoryRateLimiter known = evidence;
-        Limit whole = NodeShare.of(current.limit().toBuilder().charged(false).build(), 1);
+        // Want of a seat is no violation.
+        Limit.Builder builder = NodeShare.of(current.limit(), 1).toBuilder()
+                .maxWaiting(Math.max(1, current.limit().maxWaiting()));
+        ScriptBlocks own = current.blocks();
+        Limit whole = own == null || own.byRefusal()
+                ? builder.charged(false).build()
+                : builder.block(MOMENT).blockMax(MOMENT).build();
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
+            known.onBlock(begun -> blocks.offend(current, begun.key().toString()));
             evidence = known;
         } else if (evidenceOf != current) {
             known.update(whole);

@@ -244,6 +244,7 @@ final class MultiLimitCall {
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
                 rate(part).blocks.learn(Objects.requireNonNull(part.caller), state);
+                decided = decided.decidedAt(state.nowMicros());
                 decided = part.wanted.exempt() ? decided : decided.withBlock(state);
             }
             replies.add(decided);

@@ -108,11 +108,7 @@ final class NodeBlocks {
         ScriptParameters before = parameters;
         parameters = next;
         if (next.blocks() == null && before.blocks() != null) {
-            Long clock = clockMicros;
-            if (clock != null) {
-                long now = clock + nowMicros();
-                liftedMicros.accumulateAndGet(now, Math::max);
-            }
+            liftedMicros.accumulateAndGet(nowMicrosOfRedis(), Math::max);
             known.forgetAll();
             String name = before.fullName(names.apply(ALL));
             context.connection()
@@ -275,7 +271,7 @@ final class NodeBlocks {
                     return current.read(ScriptBlocks.without(reply), calls, state);
                 })
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
-                        ? askForBudget(name, text, operation, current, calls, budget)
+                        ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
     }
 
@@ -284,7 +280,6 @@ final class NodeBlocks {
      * and one that begins is owed.
      */
     private CompletableFuture<ScriptReply[]> askForBudget(
-            String name,
             String text,
             String operation,
             ScriptParameters current,
@@ -305,7 +300,7 @@ final class NodeBlocks {
                         && replies[i].hasRetry()
                         && call.patienceMicros() == call.maxWaitMicros()
                         && byRefusal(current, call.exempt())) {
-                    replies[i] = replies[i].withBlock(offend(current, text, name));
+                    replies[i] = replies[i].withBlock(offend(current, text));
                 }
             }
             return replies;
@@ -343,15 +338,29 @@ final class NodeBlocks {
     }
 
     /**
-     * Notes what a call that Redis has admitted was charged in all.
+     * Notes what a call that Redis has admitted was charged when it ended.
      *
-     * @param mayBlock whether that may begin a block
+     * @param reservedAt when it reserved: microseconds since 1970, of Redis; 0 if that is not known
+     * @param taken the decision about the call
      */
     void charged(
-            ScriptParameters current, @Nullable String text, String name, long cost, Wanted wanted, boolean mayBlock) {
-        if (cost <= 0 || text == null || !byCharge(current, text)) {
+            ScriptParameters current,
+            @Nullable String text,
+            String name,
+            RedisReservation.Settlement end,
+            Wanted wanted,
+            long reservedAt,
+            ScriptReply taken) {
+        boolean judged = end.isJudged(wanted.permits()) && !wanted.exempt();
+        boolean nothing = end.reserved() == 0 && end.excess() <= 0 && !judged;
+        if (nothing || text == null || !byCharge(current, text)) {
             return;
         }
+        // A limit that counts in another way begins anew.
+        long reserved = taken.parameters().fullName("").equals(current.fullName("")) ? end.reserved() : 0;
+        long grantedAt = reservedAt + Math.max(0, taken.outcome()) / 1_000;
+        String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " "
+                + scripted(Math.max(0, end.excess())) + (judged ? "" : ScriptBlocks.NO_VIOLATION);
         String fullName = current.fullName(name);
         deliver(
                 DeliveryKind.OFFENCE,
@@ -359,14 +368,22 @@ final class NodeBlocks {
                 text,
                 List.of(fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)),
                 () -> current.appendDecided(
-                        begin(current, "settle"),
-                        cost,
-                        PermitRequest.micros(wanted.patience()),
-                        mayBlock && !wanted.exempt() ? "" : ScriptBlocks.NO_VIOLATION));
+                        begin(current, "settle"), 0, PermitRequest.micros(wanted.patience()), tail));
+    }
+
+    /** Scripts count no more. */
+    private static long scripted(long permits) {
+        return Math.max(-ScriptParameters.MAX_PERMITS, Math.min(ScriptParameters.MAX_PERMITS, permits));
+    }
+
+    /** The time of Redis as far as this node knows it: microseconds since 1970; 0 if it does not. */
+    long nowMicrosOfRedis() {
+        Long clock = clockMicros;
+        return clock == null ? 0 : clock + nowMicros();
     }
 
     /** Begins a block here, if the key is not blocked, and owes it to Redis. Returns the block of the key. */
-    ScriptBlocks.@Nullable State offend(ScriptParameters current, String text, String name) {
+    ScriptBlocks.@Nullable State offend(ScriptParameters current, String text) {
         ScriptBlocks rule = current.blocks();
         if (rule == null) {
             return null;

@@ -98,7 +98,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     private Reservation holdingNothing(@Nullable String text, ScriptReply reply) {
         return new RedisReservation(context().ticker(), waitingRoom(), text, 0, reply, end -> {
-            if (end.excess() == 0 && end.charged() == 0 && !end.mayBlock()) {
+            if (end.excess() == 0 && end.reserved() == 0 && !end.mayBlock()) {
                 return reply;
             }
             throw Permits.nothingToCharge(limit());

@@ -119,13 +119,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, @Nullable String text, Wanted wanted, ScriptReply reply) {
+        long reservedAt = reply.decidedAt() > 0 ? reply.decidedAt() : blocks.nowMicrosOfRedis();
         return new RedisReservation(context().ticker(), waitingRoom(), text, wanted.permits(), reply, end -> {
             if (end.excess() > 0) {
                 charge(name, end.excess());
             } else if (end.excess() < 0) {
                 giveBack(name, -end.excess(), reply);
             }
-            blocks.charged(parameters(), text, name, end.charged(), wanted, end.mayBlock());
+            blocks.charged(parameters(), text, name, end, wanted, reservedAt, reply);
             return reply.settled(end.excess(), end.elapsed());
         });
     }
@@ -397,7 +398,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         String text = KeyNames.text(call.key());
-        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
+        if (text == null) {
+            return refusal;
+        }
+        return refusal.source() == Source.FALLBACK
+                ? local.refused(parameters(), text, wanted(text, call), refusal)
+                : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override

@@ -24,11 +24,17 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
      * How a call that was admitted has ended.
      *
      * @param excess permits to take in addition, or to give back if it is negative
-     * @param charged what the call was charged in all and was not noted before
+     * @param reserved how many of its permits the call was charged, which was not noted before; less than 0 for fewer than was noted
      * @param mayBlock whether that says something about its caller
      * @param elapsed nanoseconds since the reply was here
      */
-    record Settlement(long excess, long charged, boolean mayBlock, long elapsed) {}
+    record Settlement(long excess, long reserved, boolean mayBlock, long elapsed) {
+
+        /** Returns whether the end of a call of so many permits may begin a block. */
+        boolean isJudged(long permits) {
+            return mayBlock && permits + excess > 0;
+        }
+    }
 
     /** Settles a call, at most once after it was released. */
     interface Charge {
@@ -110,10 +116,12 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        if (permits > 0
-                && reply.admitted()
-                && (end.compareAndSet(End.OPEN, End.CANCELLED) || end.compareAndSet(End.RELEASED, End.CANCELLED))) {
-            charge.settle(new Settlement(-permits, 0, false, ticker.nanos() - decidedAt));
+        if (permits == 0 || !reply.admitted()) {
+            return;
+        }
+        boolean first = end.compareAndSet(End.OPEN, End.CANCELLED);
+        if (first || end.compareAndSet(End.RELEASED, End.CANCELLED)) {
+            charge.settle(new Settlement(-permits, first ? 0 : -permits, false, ticker.nanos() - decidedAt));
         }
     }
 
@@ -130,8 +138,8 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
         }
         boolean first = end.compareAndSet(End.OPEN, End.SETTLED);
         if (first || end.compareAndSet(End.RELEASED, End.SETTLED)) {
-            long charged = first ? cost : Math.max(0, excess);
-            reply = charge.settle(new Settlement(excess, charged, mayBlock, ticker.nanos() - decidedAt));
+            long reserved = Math.min(cost, permits) - (first ? 0 : permits);
+            reply = charge.settle(new Settlement(excess, reserved, mayBlock, ticker.nanos() - decidedAt));
         }
     }
 

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 final class ScriptParameters {
 
     /** The largest count of permits: as in the scripts. */
-    private static final long MAX_PERMITS = 1L << 52;
+    static final long MAX_PERMITS = 1L << 52;
 
     private final Limit limit;
     private final PermitCost cost;
@@ -230,6 +230,7 @@ final class ScriptParameters {
     ScriptReply[] read(List<Object> reply, List<PermitRequest> calls, ScriptBlocks.State state) {
         ScriptReply[] replies = read(reply, calls);
         for (int i = 0; i < replies.length; i++) {
+            replies[i] = replies[i].decidedAt(state.nowMicros());
             if (!calls.get(i).exempt()) {
                 replies[i] = replies[i].withBlock(state);
             }

@@ -18,6 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param mark the script needs its text to give the permits back; empty when nothing was taken in Redis
  * @param parameters under which it was decided
  * @param source the place of the decision
+ * @param decidedAt when the script decided: microseconds since 1970, by its time; 0 if that is not known
  * @param block of a refused call whose key is blocked; its outcome is that of the budget, or a retry at once
  */
 record ScriptReply(
@@ -27,6 +28,7 @@ record ScriptReply(
         Object mark,
         ScriptParameters parameters,
         Source source,
+        long decidedAt,
         ScriptBlocks.@Nullable State block) {
 
     static final long NEVER = Long.MIN_VALUE;
@@ -38,7 +40,7 @@ record ScriptReply(
     private static final long SCRIPT_UNKNOWN = -9007199254740990L;
 
     ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
-        this(outcome, remaining, reset, mark, parameters, source, null);
+        this(outcome, remaining, reset, mark, parameters, source, 0, null);
     }
 
     /** The decision of a limit that is closed or unlimited. */
@@ -54,7 +56,7 @@ record ScriptReply(
 
     /** The refusal of a call whose key this node knows to be blocked, and of whose budget it knows nothing. */
     static ScriptReply blocked(ScriptBlocks.State block, ScriptParameters parameters, Source source) {
-        return new ScriptReply(~1, 0, 0, "", parameters, source, block);
+        return new ScriptReply(~1, 0, 0, "", parameters, source, 0, block);
     }
 
     /** The refusal of every call, while Redis is away. */
@@ -111,7 +113,7 @@ record ScriptReply(
     }
 
     private ScriptReply budget(long left, long untilFull) {
-        return new ScriptReply(outcome, left, untilFull, mark, parameters, source, block);
+        return new ScriptReply(outcome, left, untilFull, mark, parameters, source, decidedAt, block);
     }
 
     boolean admitted() {
@@ -129,14 +131,19 @@ record ScriptReply(
     }
 
     ScriptReply withOutcome(long value) {
-        return new ScriptReply(value, remaining, reset, mark, parameters, source, value >= 0 ? null : block);
+        return new ScriptReply(value, remaining, reset, mark, parameters, source, decidedAt, value >= 0 ? null : block);
     }
 
     /** The reply with the block of its key; an admitted call has none. */
     ScriptReply withBlock(ScriptBlocks.@Nullable State state) {
         return admitted() || state == null || state.leftNanos() <= 0
                 ? this
-                : new ScriptReply(outcome, remaining, reset, mark, parameters, source, state);
+                : new ScriptReply(outcome, remaining, reset, mark, parameters, source, decidedAt, state);
+    }
+
+    /** The reply of a script that has reported its time. */
+    ScriptReply decidedAt(long micros) {
+        return new ScriptReply(outcome, remaining, reset, mark, parameters, source, micros, block);
     }
 
     Decision decision() {

@@ -21,13 +21,13 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
     private static final String KEY_END = "~block";
 
     /** The same of the key that has what calls were charged. */
-    private static final String CHARGED_END = "~charged";
+    private static final String CHARGED_END = "~charges";
 
     /** The mark of a limit without blocks. */
     public static final char NO_MARK = '-';
 
-    /** The tail of a charge that begins no block. */
-    public static final String NO_VIOLATION = "-";
+    /** The end of the tail of a charge that begins no block. */
+    public static final String NO_VIOLATION = "!";
 
     /** The tail of a call that is exempt from blocks. */
     public static final String EXEMPT = "!";

@@ -1,11 +1,16 @@
 package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -53,6 +58,49 @@ class DecisionLogTest {
                                                 + " after 60s, source memory$"),
                         line -> assertThat(line).endsWith("Rate limit 'all': admitted, remaining 0, source memory"));
         assertThat(output).doesNotContain("jane@example.org");
+    }
+
+    /** The limit is exceeded by no one. */
+    @Test
+    void aRejectionForWantOfAKeySaysSoWhetherItIsEnforcedOrNot(CapturedOutput output) {
+        logging.setLogLevel(LOGGER, LogLevel.DEBUG);
+        try {
+            Contexts.runner(new ManualTicker())
+                    .withBean(Keyed.class)
+                    .withPropertyValues(
+                            "rate-limit.limits.enforced.missing-key=deny",
+                            "rate-limit.limits.enforced.rate=5/m",
+                            "rate-limit.limits.enforced.key=#name",
+                            "rate-limit.limits.shadowed.missing-key=deny",
+                            "rate-limit.limits.shadowed.policy=shadow",
+                            "rate-limit.limits.shadowed.rate=5/m",
+                            "rate-limit.limits.shadowed.key=#name")
+                    .run(context -> {
+                        Keyed keyed = context.getBean(Keyed.class);
+                        keyed.shadowed(null);
+                        assertThatThrownBy(() -> keyed.enforced(null)).isInstanceOf(RateLimitExceededException.class);
+                    });
+        } finally {
+            logging.setLogLevel(LOGGER, null);
+        }
+
+        assertThat(output.getOut().lines().filter(line -> line.contains("io.ratelimited.decisions")))
+                .satisfiesExactly(
+                        line -> assertThat(line)
+                                .endsWith("Rate limit 'shadowed': shadowed, remaining 0, no key (missing-key: deny),"
+                                        + " source memory"),
+                        line -> assertThat(line)
+                                .endsWith("Rate limit 'enforced': rejected, remaining 0, no key (missing-key: deny),"
+                                        + " source memory"));
+    }
+
+    static class Keyed {
+
+        @RateLimited("enforced")
+        public void enforced(@Nullable String name) {}
+
+        @RateLimited("shadowed")
+        public void shadowed(@Nullable String name) {}
     }
 
     @Test

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.RateLimitExceededException;
@@ -115,7 +116,11 @@ class KeysTest {
         runner.withPropertyValues("rate-limit.limits[Keyed.plain].missing-key=deny")
                 .run(context -> {
                     Keyed bean = context.getBean(Keyed.class);
-                    refused(() -> bean.plain(null));
+                    assertThatThrownBy(() -> bean.plain(null))
+                            .isInstanceOf(RateLimitExceededException.class)
+                            .hasMessage(
+                                    "Rate limit 'Keyed.plain' rejects calls without a key: the key is null or blank,"
+                                            + " and missing-key is deny");
                     bean.plain("someone");
                 });
     }

@@ -45,6 +45,18 @@ class RefusalTest {
     }
 
     @Test
+    void aRequestWithoutAKeyIsToldSo() {
+        Decision rejection = Decision.withoutKey("login");
+        Refusal refusal = new Refusal(new RateLimitExceededException(rejection), 429, false);
+        assertThat(refusal.detail())
+                .isEqualTo(
+                        "The request has no key for rate limit 'login', which rejects such requests; no retry of this"
+                                + " request can succeed.");
+        assertThat(refusal.attributes()).containsEntry("message", refusal.detail());
+        assertThat(refusal.retryAfter()).isNull();
+    }
+
+    @Test
     void whoSendsNoListOfMediaTypesIsNoBrowser() {
         assertThat(Refusal.isPageWanted("text/html;q=x")).isFalse();
         assertThat(Refusal.isPageWanted("application/problem+xml,text/html;q=0.5"))

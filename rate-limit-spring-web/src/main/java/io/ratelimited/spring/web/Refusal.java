@@ -272,6 +272,10 @@ public final class Refusal extends ResponseStatusException {
         if (decision.source() == Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit() + "' is unavailable; retry later.";
         }
+        if (decision.keyMissing()) {
+            return "The request has no key for rate limit '" + decision.limit()
+                    + "', which rejects such requests; no retry of this request can succeed.";
+        }
         String start = overloaded
                 ? "The service is overloaded (rate limit '" + decision.limit() + "'); "
                 : "Rate limit '" + decision.limit()

@@ -89,7 +89,9 @@ final class DecisionReports {
             line.append(", waited ").append(PropertyText.rounded(Duration.ofNanos(waitedNanos)));
         }
         boolean over = outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED;
-        if (over && decision.never()) {
+        if (over && decision.keyMissing()) {
+            line.append(", no key (missing-key: deny)");
+        } else if (over && decision.never()) {
             line.append(", never admitted");
         } else if (over && decision.retryAfter() != null) {
             line.append(", retry after ").append(PropertyText.rounded(decision.retryAfter()));

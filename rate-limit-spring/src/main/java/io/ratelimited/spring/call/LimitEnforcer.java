@@ -391,10 +391,13 @@ public final class LimitEnforcer {
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
-        // Who might wait under the policy of the limit and does not want to is no violator.
-        boolean patient = limit.maxWaitNanos() > 0 && limiter.limit().block() != null;
-        Reservation reservation = described || patient
-                ? limiter.reserve(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, limit.maxWaitNanos(), false))
+        // Who might wait under the policy of the limit and does not want to is no violator, nor who is rejected
+        // elsewhere by
+        // permits that another call holds for a moment.
+        boolean judged = limiter.limit().block() != null && (limit.maxWaitNanos() > 0 || limiter.source() == null);
+        Reservation reservation = described || judged
+                ? AllOf.reserve(
+                        List.of(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, limit.maxWaitNanos(), false)))
                 : null;
         boolean admitted = reservation == null ? limiter.tryAcquire(key, permits) : !reservation.isRefused();
         if (!admitted || !(reports.isUnobserved() || limit.countsInFlight())) {

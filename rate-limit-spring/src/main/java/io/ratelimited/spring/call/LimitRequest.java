@@ -182,7 +182,7 @@ public record LimitRequest(
 
     /** The decision on a call whose key is missing. */
     Decision denial() {
-        return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
+        return Decision.withoutKey(limit.name());
     }
 
     /** The decision on a call that waited too long before any limit was asked; the limit might admit the next one. */

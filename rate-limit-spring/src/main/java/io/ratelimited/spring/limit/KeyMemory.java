@@ -18,8 +18,10 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     private static final long BYTES_PER_KEY = 300;
     /** Bytes that a block takes in addition, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
     private static final long BYTES_OF_BLOCKS = 130;
-    /** Bytes of what these keys were charged themselves, which are cells, too. */
-    private static final long BYTES_OF_CHARGES = 80;
+    /** Bytes of what these keys were charged themselves, without the instants of that. */
+    private static final long BYTES_OF_CHARGES = 240;
+    /** Instants of one key at which it was charged: as in {@code Charges}. */
+    private static final long INSTANTS = 32;
 
     /** With fewer, the callers of an ordinary application would share cells. */
     private static final long FEWEST = 10_000;
@@ -55,9 +57,13 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
         long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
         return BYTES_PER_KEY
                 + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
-                + (limit.blocksByCharge() ? BYTES_OF_CHARGES : 0)
+                + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
                 + (limit.algorithm() == Algorithm.SLIDING_LOG
                         ? logs * 2 * Long.BYTES * limit.rate().permits()
                         : 0);
+    }
+
+    private static long bytesOfCharges(Limit limit) {
+        return BYTES_OF_CHARGES + 3 * 2 * Long.BYTES * Math.min(INSTANTS, 2 * limit.capacity());
     }
 }
