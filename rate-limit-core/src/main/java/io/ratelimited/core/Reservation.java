@@ -86,4 +86,18 @@ public interface Reservation {
     default void release(End end) {
         release();
     }
+
+    /**
+     * The call begins to wait for its caller: for a part of what the caller sends, or until the caller has taken a part of the
+     * answer. Until {@link #callerCame} {@link Algorithm#ADAPTIVE} takes it for no call that waits for the service; it keeps its
+     * place. Without effect on a call that waits for its caller already, or that has ended.
+     */
+    default void awaitCaller() {}
+
+    /**
+     * The call goes on that has waited for its caller.
+     *
+     * @param nanos for how long it has waited, 0 or more, which {@link Algorithm#ADAPTIVE} does not count as time of the service
+     */
+    default void callerCame(long nanos) {}
 }

@@ -246,6 +246,20 @@ final class JointReservation implements Joint {
         }
     }
 
+    @Override
+    public void awaitCaller() {
+        for (Reservation member : members()) {
+            member.awaitCaller();
+        }
+    }
+
+    @Override
+    public void callerCame(long nanos) {
+        for (Reservation member : members()) {
+            member.callerCame(nanos);
+        }
+    }
+
     /** The waits of all members, started together. */
     private static final class Waits {
 

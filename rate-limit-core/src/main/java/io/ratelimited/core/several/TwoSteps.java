@@ -147,6 +147,23 @@ final class TwoSteps implements Joint {
         }
     }
 
+    /** Of the limits that a call waits for in two steps, those with places learn from its time. */
+    @Override
+    public void awaitCaller() {
+        Reservation places = second();
+        if (places != null) {
+            places.awaitCaller();
+        }
+    }
+
+    @Override
+    public void callerCame(long nanos) {
+        Reservation places = second();
+        if (places != null) {
+            places.callerCame(nanos);
+        }
+    }
+
     /** {@inheritDoc} Places cost nothing. */
     @Override
     public void settle(long permits) {

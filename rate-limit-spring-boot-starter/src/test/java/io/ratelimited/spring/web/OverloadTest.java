@@ -4,12 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.overload.RecordingBackend;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.Socket;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashSet;
@@ -36,8 +40,11 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
+import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.PostMapping;
+import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 import reactor.core.publisher.Flux;
@@ -154,23 +161,59 @@ class OverloadTest {
     }
 
     @ParameterizedTest
-    @CsvSource({
-        "answer, ANSWERED",
-        "missing, FAILED",
-        "broken, FAILED",
-        "busy, OVERLOADED",
-        "timeout, OVERLOADED",
-        "spent, FAILED"
-    })
+    @CsvSource({"answer, ANSWERED", "missing, FAILED", "broken, FAILED", "busy, OVERLOADED", "timeout, OVERLOADED"})
     void aRouteLearnsHowARequestHasEnded(String path, String end) {
         server.get("/ends/" + path);
         await().until(() -> !backend().ends.isEmpty());
-        if (path.equals("spent")) {
-            backend().ends.clear();
-            assertThat(server.get("/ends/spent").statusCode()).isEqualTo(430);
-            await().until(() -> !backend().ends.isEmpty());
-        }
         assertThat(backend().ends).containsExactly(end);
+    }
+
+    /** Whoever answers it: the application may map the rejection to a status that means overload elsewhere. */
+    @ParameterizedTest
+    @CsvSource({
+        "spent, 430",
+        "caught/503, 503",
+        "caught/504, 504",
+        "mapped, 503",
+        "mapped-method, 503",
+        "mapped-stage, 503",
+        "caught/200, 200"
+    })
+    void aRejectionByALimitOfTheApplicationIsNoOverloadWhateverItsStatus(String path, int status) {
+        server.get("/ends/spent");
+        await().until(() -> !backend().ends.isEmpty());
+        backend().ends.clear();
+        assertThat(server.get("/ends/" + path).statusCode()).isEqualTo(status);
+        await().until(() -> !backend().ends.isEmpty());
+        assertThat(backend().ends).containsExactly(status < 400 ? "ANSWERED" : "FAILED");
+    }
+
+    /** Its streams are measured on the way. */
+    @Test
+    void whatARouteReadsAndWritesIsWhole() throws Exception {
+        String large = "0123456789".repeat(20_000);
+        assertThat(post("/ends/echo", "text/plain", large)).isEqualTo(large);
+        assertThat(post("/ends/form", "application/x-www-form-urlencoded", "name=value"))
+                .isEqualTo("value");
+        assertThat(post(
+                        "/ends/form",
+                        "multipart/form-data;boundary=x",
+                        "--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nvalue\r\n--x--\r\n"))
+                .isEqualTo("value");
+        assertThat(post("/ends/parts", "text/plain", "")).isEqualTo("ab".repeat(20_000));
+        await().until(() -> backend().ends.size() == 4);
+        assertThat(backend().ends).containsOnly("ANSWERED");
+    }
+
+    private static String post(String path, String type, String body) throws Exception {
+        return RunningServer.client()
+                .send(
+                        HttpRequest.newBuilder(server.uri(path))
+                                .header("Content-Type", type)
+                                .POST(BodyPublishers.ofString(body))
+                                .build(),
+                        BodyHandlers.ofString())
+                .body();
     }
 
     @Test
@@ -220,7 +263,7 @@ class OverloadTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import(Api.class)
+    @Import({Api.class, Mapping.class})
     static class App {
 
         final Semaphore arrived = new Semaphore(0);
@@ -297,6 +340,64 @@ class OverloadTest {
                 case "spent" -> ResponseEntity.ok(limits.execute("spent", null, () -> "spent"));
                 default -> throw new ResponseStatusException(HttpStatus.NOT_FOUND);
             };
+        }
+    }
+
+    /** Answers rejections itself, with the status of an overload. */
+    @RestController
+    static class Mapping {
+
+        private final RateLimits limits;
+
+        Mapping(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @GetMapping("/ends/mapped")
+        String mapped() {
+            return limits.execute("spent", null, () -> "spent");
+        }
+
+        @GetMapping("/ends/mapped-method")
+        @RateLimited("spent")
+        String mappedMethod() {
+            return "spent";
+        }
+
+        @GetMapping("/ends/mapped-stage")
+        CompletableFuture<String> mappedStage() {
+            return limits.executeAsync("spent", null, () -> CompletableFuture.completedFuture("spent"));
+        }
+
+        @GetMapping("/ends/caught/{status}")
+        ResponseEntity<String> caught(@PathVariable("status") int status) {
+            try {
+                return ResponseEntity.ok(limits.execute("spent", null, () -> "spent"));
+            } catch (RateLimitExceededException ex) {
+                return ResponseEntity.status(status).body("later");
+            }
+        }
+
+        @ExceptionHandler
+        ResponseEntity<String> later(RateLimitExceededException rejection) {
+            return ResponseEntity.status(HttpStatus.SERVICE_UNAVAILABLE).body("later");
+        }
+
+        @PostMapping("/ends/echo")
+        String echo(@RequestBody String body) {
+            return body;
+        }
+
+        @PostMapping("/ends/form")
+        String form(Form form) {
+            return form.name();
+        }
+
+        record Form(String name) {}
+
+        @PostMapping("/ends/parts")
+        Flux<String> parts() {
+            return Flux.range(0, 20_000).map(number -> "ab");
         }
     }
 }

@@ -152,7 +152,7 @@ public final class RunningServer implements AutoCloseable {
     }
 
     /** One for each request: a connection used before now and then gets no answer of Reactor Netty, limits or not. */
-    private static HttpClient client() {
+    static HttpClient client() {
         return HttpClient.newHttpClient();
     }
 

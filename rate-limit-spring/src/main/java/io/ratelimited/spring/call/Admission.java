@@ -156,6 +156,39 @@ public final class Admission {
         return false;
     }
 
+    /** How long the call waits for its caller, for limits that learn from the time of calls; null if there is none. */
+    public @Nullable CallerTime callerTime() {
+        return learnsFromTime() ? new CallerTime(this, reports.ticker()) : null;
+    }
+
+    private boolean learnsFromTime() {
+        for (LimitRequest request : enforced) {
+            if (request.limit().limit().algorithm().findsItsLimit()) {
+                return true;
+            }
+        }
+        for (Held shadow : shadows) {
+            if (shadow.request.limit().limit().algorithm().findsItsLimit()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void awaitCaller() {
+        if (reservation != null) {
+            reservation.awaitCaller();
+        }
+        shadows.forEach(shadow -> shadow.reservation.awaitCaller());
+    }
+
+    void callerCame(long nanos) {
+        if (reservation != null) {
+            reservation.callerCame(nanos);
+        }
+        shadows.forEach(shadow -> shadow.reservation.callerCame(nanos));
+    }
+
     /** Returns whether expressions charge the cost of the call. */
     private boolean charges() {
         for (LimitRequest request : enforced) {

@@ -47,6 +47,10 @@ final class DecisionReports {
     /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
     private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
 
+    Ticker ticker() {
+        return ticker;
+    }
+
     DecisionReports(List<DecisionObserver> observers, Ticker ticker) {
         this.observers = List.copyOf(observers);
         this.ticker = ticker;

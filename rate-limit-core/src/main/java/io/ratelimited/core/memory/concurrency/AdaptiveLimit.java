@@ -27,6 +27,9 @@ final class AdaptiveLimit {
     private final LongAccumulator most = new LongAccumulator(Math::max, 0);
     private final LongAdder late = new LongAdder();
     private final LongAdder overloaded = new LongAdder();
+    /** Permits in use of calls that wait for their callers. */
+    private final LongAdder atCaller = new LongAdder();
+
     private final List<Consumer<LimitChange>> observers = new CopyOnWriteArrayList<>();
     /** Held by the thread that takes a step. */
     private final AtomicBoolean stepping = new AtomicBoolean();
@@ -84,6 +87,11 @@ final class AdaptiveLimit {
     /** Permits in use from which on a call that is admitted may take the step. */
     int watched() {
         return watched;
+    }
+
+    /** Counts the permits of a call that begins to wait for its caller; negative ones when it goes on. */
+    void atCaller(long permits) {
+        atCaller.add(permits);
     }
 
     /** A call was admitted while as many are in flight as {@link #watched} says: perhaps none ends any more. */
@@ -170,7 +178,8 @@ final class AdaptiveLimit {
                     late.sumThenReset(),
                     failed,
                     bound,
-                    used);
+                    used,
+                    Math.max(0, Math.min(used, atCaller.sum())));
             bound = false;
             change = take(controller.next(seen), now);
             begun = now + controller.settling();

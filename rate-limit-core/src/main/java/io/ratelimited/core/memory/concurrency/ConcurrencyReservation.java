@@ -20,6 +20,8 @@ class ConcurrencyReservation implements Reservation {
     static final int QUEUED = 3;
     /** The call was admitted and has ended. */
     static final int ENDED = 4;
+    /** The call was admitted and waits for its caller. */
+    static final int AT_CALLER = 5;
 
     private static final AtomicIntegerFieldUpdater<ConcurrencyReservation> STATE =
             AtomicIntegerFieldUpdater.newUpdater(ConcurrencyReservation.class, "state");
@@ -66,6 +68,9 @@ class ConcurrencyReservation implements Reservation {
     long start() {
         return 0;
     }
+
+    /** Sets the time of admission, or moves it by what the call has waited for its caller. */
+    void started(long now) {}
 
     final int state() {
         return state;
@@ -121,13 +126,35 @@ class ConcurrencyReservation implements Reservation {
     public final void release(End end) {
         if (state == ADMITTED && STATE.compareAndSet(this, ADMITTED, ENDED)) {
             cell.release(this, end);
+        } else if (state == AT_CALLER) {
+            callerCame(0);
+            release(end);
+        }
+    }
+
+    @Override
+    public final void awaitCaller() {
+        AdaptiveLimit adaptive = cell.limiter().adaptive();
+        if (adaptive != null && state == ADMITTED && STATE.compareAndSet(this, ADMITTED, AT_CALLER)) {
+            adaptive.atCaller(permits);
+        }
+    }
+
+    @Override
+    public final void callerCame(long nanos) {
+        AdaptiveLimit adaptive = cell.limiter().adaptive();
+        if (adaptive != null && state == AT_CALLER) {
+            started(start() + nanos); // before the state, which whoever ends the call reads
+            if (STATE.compareAndSet(this, AT_CALLER, ADMITTED)) {
+                adaptive.atCaller(-permits);
+            }
         }
     }
 
     /** A call that was admitted at once by a limit that learns from its time. */
     static final class Timed extends ConcurrencyReservation {
 
-        private final long start;
+        private long start;
 
         Timed(ConcurrencyCell cell, long permits, int rank, long start) {
             super(cell, permits, rank, ADMITTED);
@@ -137,6 +164,11 @@ class ConcurrencyReservation implements Reservation {
         @Override
         long start() {
             return start;
+        }
+
+        @Override
+        void started(long now) {
+            start = now;
         }
     }
 }

@@ -257,7 +257,7 @@ record Controller(
         }
         double arrived = seen.left() - before.last.left() + seen.ended();
         double usual = before.known.rate() * seen.seconds();
-        boolean storms = seen.left() >= before.watched()
+        boolean storms = seen.working() >= before.watched()
                 && seen.nanos() <= 2 * before.known.base()
                 && arrived >= Tuning.STORM * usual + Tuning.HOLD_CHANCE * (Math.sqrt(usual) + 1)
                 && seen.ended() < arrived / 2;
@@ -274,7 +274,7 @@ record Controller(
         if (!seen.bound()) {
             return become(Phase.FREE, most, seen, Reason.ROOM);
         }
-        if (seen.ended() >= Tuning.HELD * last.left() * seen.nanos() / known.base()) {
+        if (seen.ended() >= Tuning.HELD * last.working() * seen.nanos() / known.base()) {
             return counted(seen, known.served(seen.perSecond()), signs).become(Phase.FREE, most, seen, Reason.ROOM);
         }
         int windows = signs.storm() + 1;
@@ -360,10 +360,10 @@ record Controller(
         double arrived = seen.left() - last.left() + seen.ended();
         double usual = known.rate() * seen.seconds();
         double waiting = Tuning.STORM_SPAN * known.base() / seen.nanos();
-        return seen.left() >= watched()
+        return seen.working() >= watched()
                 && seen.nanos() <= 2 * known.base()
                 && arrived >= Tuning.STORM * usual + Tuning.CHANCE * (Math.sqrt(usual) + 1)
-                && seen.left() >= waiting * arrived
+                && seen.working() >= waiting * arrived
                 && seen.ended() < arrived / 2;
     }
 

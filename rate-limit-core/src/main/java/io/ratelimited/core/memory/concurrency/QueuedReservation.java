@@ -42,7 +42,8 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         return start;
     }
 
-    /** Sets the time of admission, before {@link #decided}. */
+    /** {@inheritDoc} Before {@link #decided}. */
+    @Override
     void started(long now) {
         start = now;
     }

@@ -12,6 +12,7 @@ package io.ratelimited.core.memory.concurrency;
  * @param overloaded calls that ended without an answer, because another service or limit is overloaded
  * @param bound whether the limit has rejected a call or let one wait
  * @param left permits in use at the end of the span
+ * @param atCaller those among them of calls that wait for their callers, not for the service
  */
 record Window(
         long nanos,
@@ -22,14 +23,20 @@ record Window(
         long late,
         long overloaded,
         boolean bound,
-        long left) {
+        long left,
+        long atCaller) {
 
     /** A window without calls. */
-    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0);
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0);
 
     /** Calls that ended and say something of the load. */
     long ended() {
         return answered + overloaded;
+    }
+
+    /** Permits in use at the end of the span of calls that the service works for. */
+    long working() {
+        return left - atCaller;
     }
 
     /** The length of the span. */

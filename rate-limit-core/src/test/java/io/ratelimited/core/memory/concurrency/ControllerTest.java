@@ -24,7 +24,8 @@ class ControllerTest {
                 0,
                 0,
                 bound,
-                (long) inFlight);
+                (long) inFlight,
+                0);
     }
 
     /** Two hundred calls a second of 50 ms. */
@@ -69,7 +70,8 @@ class ControllerTest {
                         late,
                         overloaded,
                         random.nextBoolean(),
-                        random.nextInt(most));
+                        random.nextInt(most),
+                        0);
                 Controller next = controller.next(seen);
                 String where = "seed " + seed + ", step " + step + ": " + seen;
                 assertThat(next.found()).as(where).isBetween(least, most);
@@ -160,7 +162,7 @@ class ControllerTest {
         Controller controller = Controller.of(4, 1000);
         controller = controller.next(second(80, 50, false));
         for (int i = 0; i < 10 && controller.phase() == Phase.FREE; i++) {
-            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199));
+            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.cap()).isEqualTo(180);
@@ -171,13 +173,13 @@ class ControllerTest {
     void withoutKnowledgeASearchBeginsLowAndDoublesWhileMoreAreServed() {
         Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
         for (int i = 0; i < 3; i++) {
-            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000));
+            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0));
             if (controller.phase() != Phase.FREE) {
                 break;
             }
         }
         assertThat(controller.found()).isEqualTo(20);
-        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20));
+        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0));
         StringBuilder levels = new StringBuilder();
         for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
             levels.append(controller.found()).append(' ');

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.End;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.CallerTime;
 import io.ratelimited.spring.overload.CallEnd;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
@@ -140,9 +141,18 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
             ServerWebExchange exchange, WebFilterChain chain, List<Route> counting, ReactiveCurrentRequest call) {
         CompletableFuture<Admission> entered = limits.enterAsync(counting, call);
         return later(entered, call)
-                .flatMap(admission -> chain.filter(exchange))
+                .flatMap(admission -> goOn(admission, exchange, chain))
                 .doOnError(failure -> end(entered, ofFailure(failure, call)))
                 .doFinally(signal -> end(entered, ofSignal(signal, exchange, call)));
+    }
+
+    private static Mono<Void> goOn(Admission admission, ServerWebExchange exchange, WebFilterChain chain) {
+        CallerTime time = admission.callerTime();
+        return time == null
+                ? chain.filter(exchange)
+                : chain.filter(new TimedExchange(exchange, time))
+                        .doOnTerminate(time::close)
+                        .doOnCancel(time::close);
     }
 
     /** What comes later goes on where the request does. */

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.CallerTime;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.Route;
 import io.ratelimited.spring.web.RouteLimits;
@@ -138,14 +139,22 @@ public final class RateLimitFilter implements Filter, Ordered {
         if (admission != null && admission.followsResult()) {
             call.followResult();
         }
+        CallerTime time = admission == null ? null : admission.callerTime();
         if (admission != null) {
-            call.atEnd(() -> admission.end(call.endOfResponse()));
+            call.atEnd(() -> {
+                if (time != null) {
+                    time.close();
+                }
+                admission.end(call.endOfResponse());
+            });
         }
         if (exemption != null) {
             call.atEnd(() -> exemption.answered(response.getStatus()));
         }
         try {
-            chain.doFilter(request, response);
+            chain.doFilter(
+                    time == null ? request : new TimedRequest(request, time),
+                    time == null ? response : new TimedResponse(response, time));
             async = request.isAsyncStarted() && new End(call).follow(request);
         } catch (Throwable ex) {
             call.failed(ex);
