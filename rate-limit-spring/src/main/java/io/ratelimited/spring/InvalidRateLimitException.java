@@ -50,7 +50,8 @@ public final class InvalidRateLimitException extends RuntimeException {
      */
     public static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(
-                "Property " + property + " is " + (value == null ? "missing" : PropertyText.of(value)) + ", but " + range + ".",
+                "Property " + property + " is " + (value == null ? "missing" : PropertyText.of(value)) + ", but "
+                        + range + ".",
                 "Correct the property. [RL-102]",
                 null);
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
@@ -85,7 +85,7 @@ class SlowClientTest {
 
     private static FoundLimit found(ApplicationContext context) {
         return Objects.requireNonNull(
-                context.getBean(RateLimits.class).get("service").limiter().foundLimit());
+                TestLimits.of(context).configured("service").limiter().foundLimit());
     }
 
     private void assertOnlyTheServiceCounts(ApplicationContext context) {
