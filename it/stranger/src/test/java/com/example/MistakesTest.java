@@ -21,7 +21,7 @@ class MistakesTest {
     @CsvSource(delimiter = '|', textBlock = """
             --rate-limit.limits.quotes.rate=5/minute     | write 5/m
             --rate-limit.limits.quotes.rate=5 per minute | write 5/m
-            --rate-limit.limits.quotes.burst=-1          | burst must be at least 1: -1
+            --rate-limit.limits.quotes.burst=-1          | burst is -1, but must be
             --rate-limit.limits.quotes.brust=10          | did you mean 'burst'?
             --rate-limit.limits.quotes.policy=waits      | waits
             --rate-limit.limits.quotes.key=clientIP      | clientIp
