@@ -140,10 +140,7 @@ final class LocalFallback {
         Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
         Reservation counted = text == null ? null : counted(current, text, wanted, decided.isRefused());
-        if (text != null
-                && counted != null
-                && counted.isRefused()
-                && !counted.decision().never()) {
+        if (text != null && counted != null && violates(counted)) {
             reply = reply.withBlock(blocks.offend(current, text));
         }
         String fullName = current.fullName(name);
@@ -185,6 +182,11 @@ final class LocalFallback {
         }
         ScriptBlocks.State block = blocks.offend(current, text);
         return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
+    }
+
+    /** Returns whether the whole limit rejects a call. */
+    private static boolean violates(Reservation counted) {
+        return counted.isRefused() && !counted.decision().never();
     }
 
     /**
