@@ -2,6 +2,7 @@ package io.ratelimited.benchmarks.overload;
 
 import io.ratelimited.core.End;
 import java.util.List;
+import java.util.Locale;
 import java.util.SplittableRandom;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -67,7 +68,7 @@ public final class HarmlessLoads {
         }
         boolean isHarmless = lost <= MOST * all && worst <= MOST;
         if (!isHarmless) {
-            System.out.printf("%d of %d, %.1f %% in ten seconds:%s%n", lost, all, 100 * worst, text);
+            System.out.printf(Locale.ROOT, "%d of %d, %.1f %% in ten seconds:%s%n", lost, all, 100 * worst, text);
         }
         return isHarmless;
     }
@@ -77,14 +78,14 @@ public final class HarmlessLoads {
     }
 
     private void burst(double number, double took) {
-        text.append(String.format(" burst of %.0f of %.3f s;", number, took));
+        text.append(String.format(Locale.ROOT, " burst of %.0f of %.3f s;", number, took));
         for (int i = 0; i < number; i++) {
             call(begin, took * -Math.log(1 - random.nextDouble()));
         }
     }
 
     private void calls(double rate, double took) {
-        text.append(String.format(" %.0f/s of %.3f s;", rate, took));
+        text.append(String.format(Locale.ROOT, " %.0f/s of %.3f s;", rate, took));
         for (double at = begin; at < begin + PHASE; at += -Math.log(1 - random.nextDouble()) / rate) {
             call(at, took * (0.5 + random.nextDouble()));
         }
