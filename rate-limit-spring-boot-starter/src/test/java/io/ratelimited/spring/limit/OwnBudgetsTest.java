@@ -32,7 +32,7 @@ class OwnBudgetsTest {
                     assertThat(limits.tryAcquire("search", "user 4711", 4_711)).isTrue();
                     assertThatExceptionOfType(InvalidRateLimitException.class)
                             .isThrownBy(() -> limits.override("search", "one more", rate("3/h"), null))
-                            .withMessageContaining("10000 callers have a budget of their own")
+                            .withMessageContaining("10000 callers have an override")
                             .satisfies(ex -> assertThat(ex.remedy()).contains("end one of them"));
 
                     limits.removeOverride("search", "user 1");
