@@ -342,7 +342,7 @@ class ClientAddressAttacksTest {
         assertThat(output)
                 .containsOnlyOnce(
                         "A request has " + header + ", and rate-limit.http.trusted-proxies is not set: clientIp is")
-                .contains("set rate-limit.http.trusted-proxies to the number");
+                .contains("Set rate-limit.http.trusted-proxies to the number");
     }
 
     @Test
