@@ -548,7 +548,7 @@ class ClientLimitsTest {
         assertFails("rate-limit.clients.partner.max-pause is -1s, but must be", "rate-limit.clients.partner.max-pause=-1s");
         assertFails("rate-limit.clients.partner.hosts has \"http://a\"", "rate-limit.clients.partner.hosts=http://a");
         assertFails("rate-limit.clients.two.hosts is missing", "rate-limit.clients.two.policy=wait");
-        assertFails("which client 'partner' has, too", "rate-limit.clients.two.hosts=LOCALHOST");
+        assertFails("which client 'partner' also has", "rate-limit.clients.two.hosts=LOCALHOST");
     }
 
     private void assertFails(String message, String... properties) {

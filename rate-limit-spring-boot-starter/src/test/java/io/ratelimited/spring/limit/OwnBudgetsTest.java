@@ -33,7 +33,7 @@ class OwnBudgetsTest {
                     assertThatExceptionOfType(InvalidRateLimitException.class)
                             .isThrownBy(() -> limits.override("search", "one more", rate("3/h"), null))
                             .withMessageContaining("10000 callers have an override")
-                            .satisfies(ex -> assertThat(ex.remedy()).contains("end one of them"));
+                            .satisfies(ex -> assertThat(ex.remedy()).contains("remove one of them"));
 
                     limits.removeOverride("search", "user 1");
                     limits.override("search", "one more", rate("77777/h"), null);
