@@ -6,12 +6,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The algorithm by which a limit decides. Refused calls never count, whatever the algorithm. Each constant states its
- * parameters, its state at the start, whether it queues, what a refusal reports, and its source.
+ * parameters, its state at startup, whether it queues, what a rejection reports, and its source.
  */
 public enum Algorithm {
     /**
      * Tokens drip in at {@code rate} up to {@code burst}; a call takes as many as it has permits, or none. Starts full.
-     * A refusal reports when enough tokens will be there; more permits than {@code burst} are refused for ever. Under
+     * A rejection reports when enough tokens will be there; more permits than {@code burst} are rejected for ever. Under
      * {@link Policy#WAIT} a call reserves tokens that are not there yet, in order of arrival. Source: the token bucket
      * of RFC 2697, kept as one virtual time.
      */
@@ -19,7 +19,7 @@ public enum Algorithm {
     /**
      * Guava's {@code SmoothBursty}: a call goes as soon as the debt of its predecessors is paid, however many permits
      * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate, which
-     * may be a fraction of a permit; 0 stores none) and starts with none stored and no debt. A refusal reports when the debt
+     * may be a fraction of a permit; 0 stores none) and starts with none stored and no debt. A rejection reports when the debt
      * will be paid. Unlike Guava's {@code setRate}, a change of the limit adds no stored permits.
      */
     SMOOTH_BURSTY(Family.PACED),
@@ -31,7 +31,7 @@ public enum Algorithm {
     WARM_UP(Family.PACED),
     /**
      * A queue that leaks at {@code rate}: grants are exactly one interval apart, without bursts and without holes. A
-     * call is refused when it would wait {@code burst} (the capacity of the queue) intervals or more. Starts empty.
+     * call is rejected when it would wait {@code burst} (the capacity of the queue) intervals or more. Starts empty.
      * Its default policy is {@link Policy#WAIT}. Source: the leaky bucket by counting.
      */
     LEAKY_BUCKET(Family.PACED),
@@ -43,18 +43,18 @@ public enum Algorithm {
     GCRA(Family.BUCKET),
     /**
      * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
-     * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time begins or
+     * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time starts or
      * ends, a window longer than an hour is that much shorter or longer. The only algorithm for a rate per week, month or
      * year, whose windows begin at midnight of {@code startsOn}. Two bursts may meet at a boundary. A clock that
      * steps back never reopens a window: its time stands still until the clock has caught up. A call that waits takes its
-     * permits in a later window and closes those before it, also if it is cancelled. A refusal reports the next boundary.
+     * permits in a later window and closes those before it, also if it is cancelled. A rejection reports the next boundary.
      */
     FIXED_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
      * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. Under
      * calls that never cease it admits slots/(slots + 1) of its rate, 90.9 % by default: more slots or {@link #SLIDING_LOG}
-     * admit more. A call that waits closes the slots before its own, also if it is cancelled. A refusal reports the time at which enough
+     * admit more. A call that waits closes the slots before its own, also if it is cancelled. A rejection reports the time at which enough
      * slots have left the window.
      */
     SLIDING_WINDOW(Family.WINDOW),
@@ -66,16 +66,16 @@ public enum Algorithm {
     SLIDING_LOG(Family.WINDOW),
     /**
      * At most {@code maxConcurrent} calls in flight. A call counts from its admission until it ends, or until {@code
-     * lease} has passed if one is set. Waiting callers are served in order. A refusal reports no time to retry,
+     * lease} has passed if one is set. Waiting callers are served in order. A rejection reports no time to retry,
      * which depends on when other calls end.
      */
     CONCURRENCY(Family.IN_FLIGHT),
     /**
      * Calls in flight, as {@link #CONCURRENCY}, whose limit finds itself: between {@code minConcurrent} and {@code
      * maxConcurrent} it seeks the number at which most calls are served, from the times and the ends of the calls. An answer
-     * after {@code lateAfter}, if set, is worth nothing. Starts without a known time, and learns it before it refuses a
+     * after {@code lateAfter}, if set, is worth nothing. Starts without a known time, and learns it before it rejects a
      * load that does no harm. Waiting callers are served by class, then in order, and for a shorter time while a queue
-     * stands. A limit of one process without keys. A refusal reports no time to retry. Source: hill climbing by the
+     * stands. A limit of one process without keys. A rejection reports no time to retry. Source: hill climbing by the
      * elasticity of throughput, with the causal test of MongoDB's probing and the baseline of TCP Vegas.
      */
     ADAPTIVE(Family.IN_FLIGHT),
@@ -138,7 +138,7 @@ public enum Algorithm {
         return is(ADAPTIVE);
     }
 
-    /** Returns whether time is that of the wall clock, and permits come all at once when a period begins. */
+    /** Returns whether time is that of the wall clock, and permits come all at once when a period starts. */
     public boolean followsCalendar() {
         return is(FIXED_WINDOW);
     }

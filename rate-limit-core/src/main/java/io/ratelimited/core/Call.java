@@ -29,7 +29,7 @@ public interface Call {
         return RateLimiter.NO_RANK;
     }
 
-    /** Returns whether the call is admitted although its key is {@link Limit#block blocked}, and begins no block. */
+    /** Returns whether the call is admitted although its key is {@link Limit#block blocked}, and starts no block. */
     default boolean isExemptFromBlocks() {
         return false;
     }

@@ -47,7 +47,7 @@ import org.jspecify.annotations.Nullable;
  * so that callers cannot fill memory.
  *
  * <ul>
- *   <li>A string, or another {@link CharSequence}, is itself: {@code ann}. One that begins with a parenthesis has {@code
+ *   <li>A string, or another {@link CharSequence}, is itself: {@code ann}. One that starts with a parenthesis has {@code
  *       (String)} in front.
  *   <li>A number, a boolean, a character, a {@link UUID}, and a date or time of {@code java.time} have their type in front:
  *       {@code (Long)42}. So has the constant of an enum: {@code (enum com.example.Colour)RED}. A value has one text, however

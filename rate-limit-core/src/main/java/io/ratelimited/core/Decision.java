@@ -8,9 +8,9 @@ import org.jspecify.annotations.Nullable;
  * The decision of a limit about one call. Immutable.
  *
  * @param limit name of the limit that decided
- * @param admitted whether the call may go, at once or after {@code waitTime}
- * @param waitTime the time for which an admitted call has to wait, rounded up to the nanosecond; zero when it goes at once
- * @param retryAfter for a refused call, the time after which a lone retry is admitted, rounded up to the nanosecond;
+ * @param admitted whether the call can proceed, at once or after {@code waitTime}
+ * @param waitTime the time for which an admitted call has to wait, rounded up to the nanosecond; zero when it is admitted immediately
+ * @param retryAfter for a rejected call, the time after which a lone retry is admitted, rounded up to the nanosecond;
  *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
  *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY}) or nobody can decide ({@link
  *     Source#UNAVAILABLE})
@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
  *     for {@link Algorithm#CONCURRENCY}, where it depends on when other calls end
  * @param source the place of the decision
- * @param blocked whether the key of a refused call is blocked ({@link Limit#block}): every call of the key is refused then.
+ * @param blocked whether the key of a rejected call is blocked ({@link Limit#block}): every call of the key is rejected then.
  *     {@code retryAfter} is the time left of the block, or the time until the budget admits the call if that is longer, so that
  *     a caller who keeps to it does not offend again. {@code remaining} is 0, and {@code reset} at least the time left
  * @param keyMissing whether the call has no key, and its limit rejects such calls, whatever its budget
@@ -63,7 +63,7 @@ public record Decision(
     }
 
     /**
-     * The refusal of the same call while its key is blocked.
+     * The rejection of the same call while its key is blocked.
      *
      * @param left time left of the block, more than zero
      */
@@ -90,12 +90,12 @@ public record Decision(
         REDIS,
         /** Permits leased from Redis in advance. */
         LEASE,
-        /** A refusal remembered from Redis until its retry-after. */
+        /** A rejection remembered from Redis until its retry-after. */
         DENY_CACHE,
         /** This process alone, because Redis did not answer. */
         FALLBACK,
         /**
-         * Nobody: Redis did not answer, and the failure policy refuses every call meanwhile. Says nothing about the budget of
+         * Nobody: Redis did not answer, and the failure policy rejects every call meanwhile. Says nothing about the budget of
          * the caller.
          */
         UNAVAILABLE

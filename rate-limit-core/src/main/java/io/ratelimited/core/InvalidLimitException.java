@@ -3,7 +3,7 @@ package io.ratelimited.core;
 import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 
-/** An attribute of a limit is invalid. The message begins with its name, and says its value and what it can be. */
+/** An attribute of a limit is invalid. The message starts with its name, and says its value and what it can be. */
 public final class InvalidLimitException extends IllegalArgumentException {
 
     @Serial

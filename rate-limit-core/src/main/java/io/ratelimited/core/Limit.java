@@ -81,7 +81,7 @@ public final class Limit {
     }
 
     /**
-     * Permits that may go at once; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for {@link
+     * Burst capacity, permits that an idle caller can use back to back; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for {@link
      * Algorithm#SMOOTH_BURSTY} the permits stored. Default: the number in the rate; SMOOTH_BURSTY: {@link
      * #storesOneSecond one second} of it, here rounded up to whole permits. From 1 to 10<sup>15</sup>, for SMOOTH_BURSTY from 0,
      * and refilled within 36 years.
@@ -200,7 +200,7 @@ public final class Limit {
     /**
      * How long a key is blocked after its first violation: every call of the key is rejected until then. Longer than 0s, at most
      * {@link #blockMax}; null for no blocks. A violation is a call that the limit rejects because it would have to wait for longer than
-     * its {@link Call#patienceNanos patience}; see {@link #blocksByCharge}. A violation after a block begins a longer one. A call is no violation that
+     * its {@link Call#patienceNanos patience}; see {@link #blocksByCharge}. A violation after a block starts a longer one. A call is no violation that
      * asks for more permits than there can ever be, that the rate of a closed limit rejects, that only lacks a seat in the queue or a
      * thread, or that only the permits that other keys have used keep out. Calls without a key are never blocked.
      */
@@ -283,7 +283,7 @@ public final class Limit {
     /**
      * Checks that this limit can become the other one at run time.
      *
-     * @throws IllegalArgumentException when the name differs, or {@link Algorithm#canChangeTo} refuses
+     * @throws IllegalArgumentException when the name differs, or {@link Algorithm#canChangeTo} rejects
      */
     public void requireChangeableTo(Limit next) {
         if (!next.name.equals(name)) {

@@ -5,11 +5,10 @@ import java.util.stream.Stream;
 
 /** Handling of a call that is over its limit. */
 public enum Policy {
-    /** The call is refused at once with a {@link RateLimitExceededException}. */
+    /** The call is rejected immediately with a {@link RateLimitExceededException}. */
     REJECT,
     /**
-     * The call sleeps until its permits are due; one that could not go within {@code maxWait} is refused at once,
-     * without sleeping.
+     * The call waits until its permits are due; one that could not be admitted within {@code maxWait} is rejected immediately.
      */
     WAIT,
     /** The call always goes ahead; the decision of the limit is counted and reported, never enforced. */

@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * A call was over its limit and was refused, or nobody could decide ({@link Decision.Source#UNAVAILABLE}). Unchecked and cheap: it has no stack trace. Its message names the limit,
+ * A call was over its limit and was rejected, or nobody could decide ({@link Decision.Source#UNAVAILABLE}). Unchecked and cheap: it has no stack trace. Its message names the limit,
  * never the key.
  */
 public final class RateLimitExceededException extends RuntimeException {
@@ -16,16 +16,16 @@ public final class RateLimitExceededException extends RuntimeException {
     private final Decision decision;
     private final String[] limits;
 
-    /** @param decision the refusal */
+    /** @param decision the rejection */
     public RateLimitExceededException(Decision decision) {
         this(decision, List.of(decision.limit()));
     }
 
     /**
-     * The refusal by several limits.
+     * The rejection by several limits.
      *
-     * @param decision the refusal of the longest time
-     * @param limits the names of all limits that refused
+     * @param decision the rejection of the longest time
+     * @param limits the names of all limits that rejected
      */
     public RateLimitExceededException(Decision decision, List<String> limits) {
         super(describe(decision), null, false, false);
@@ -34,19 +34,19 @@ public final class RateLimitExceededException extends RuntimeException {
     }
 
     /**
-     * Names of all limits that refused, one or more: that of {@link #limit}, and those that would let the call go sooner.
-     * Limits that nobody could decide are among them only if no other limit refused.
+     * Names of all limits that rejected, one or more: that of {@link #limit}, and those that would let the call go sooner.
+     * Limits that nobody could decide are among them only if no other limit rejected.
      */
     public List<String> limits() {
         return List.of(limits);
     }
 
-    /** Name of the limit that refused; of the one that refuses for the longest time if there are several. */
+    /** Name of the limit that rejected; of the one that rejects for the longest time if there are several. */
     public String limit() {
         return decision.limit();
     }
 
-    /** The refusal, with its retry-after. */
+    /** The rejection, with its retry-after. */
     public Decision decision() {
         return decision;
     }

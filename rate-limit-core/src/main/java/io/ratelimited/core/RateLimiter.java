@@ -10,12 +10,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides for one limit, for every key. This is the seam between memory and Redis. A {@code null} key is the one budget
- * of a limit without keys; each other key has a budget of its own. {@link CanonicalKey} says what can be a key, and which
- * keys are the same; another object is refused with an {@link IllegalArgumentException}. Implementations are thread-safe.
+ * of a limit without keys; each other key has its own limit. {@link CanonicalKey} defines valid keys and their
+ * equality; another object is rejected with an {@link IllegalArgumentException}. Implementations are thread-safe.
  * All durations are in nanoseconds.
  *
- * <p>A call of 0 permits asks for nothing: it goes at once, whatever the limit, its budget and its backend say, and takes
- * nothing. It is rejected while its key is {@link Limit#block blocked}, and where calls are {@link Limit#isCharged charged} while a
+ * <p>A call of 0 permits is admitted immediately, even by a closed limit and during an outage of the backend, and takes
+ * none. It is rejected while its key is {@link Limit#block blocked}, and where calls are {@link Limit#isCharged charged} while a
  * call of 1 permit would be. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
  * permits throws {@link IllegalArgumentException} when they are negative.
  */
@@ -32,26 +32,26 @@ public interface RateLimiter {
         NEVER_BLOCK
     }
 
-    /** The rank of a call that states no class. */
+    /** The rank of a call that states no priority. */
     int NO_RANK = -1;
 
     /** The limit as it is now. */
     Limit limit();
 
     /**
-     * Takes the permits if the call may go at once. In memory this allocates nothing.
+     * Takes the permits if the call may be admitted immediately. In memory this allocates nothing.
      *
-     * @return whether the call may go; if not, nothing has changed but for a {@link Limit#block} that may have begun
+     * @return whether the call can proceed; if not, nothing has changed but for a {@link Limit#block} that may have started
      * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}, whose calls have to be {@link
      *     Reservation#release released}: use {@link #reserve}
      */
     boolean tryAcquire(@Nullable Object key, long permits);
 
     /**
-     * Takes the permits if the call may go within the given time. Does not sleep: the caller goes when {@link
-     * Reservation#await} returns. A refusal is decided at once and takes nothing; it may begin a {@link Limit#block}.
+     * Takes the permits if the call can proceed within the given time. Does not block: the call can proceed when {@link
+     * Reservation#await} returns. A rejection is immediate and takes nothing; it may start a {@link Limit#block}.
      *
-     * @param maxWaitNanos the longest wait, inclusive; 0 to go at once or not at all
+     * @param maxWaitNanos the longest wait, inclusive; 0 to be admitted immediately or not at all
      */
     Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos);
 
@@ -70,7 +70,7 @@ public interface RateLimiter {
     }
 
     /**
-     * {@link #reserve(Object, long, long)} for a call that states its class. Limits without {@link Limit#priorities} do not
+     * {@link #reserve(Object, long, long)} for a call that has a priority. Limits without {@link Limit#priorities} do not
      * read it.
      *
      * @param rank the number of the class, as {@link Limit#rank} counts; {@link #NO_RANK}, or another number that is none, for
@@ -90,17 +90,17 @@ public interface RateLimiter {
         return reserveAsync(call.key(), call.permits(), call.maxWaitNanos(), callbacks, call.rank());
     }
 
-    /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that states its class. */
+    /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that has a priority. */
     default CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
         return reserveAsync(key, permits, maxWaitNanos, callbacks);
     }
 
     /**
-     * Takes the permits and sleeps until they are due.
+     * Takes the permits and waits until they are due.
      *
-     * @throws RateLimitExceededException when the call could not go within the given time, or too many callers sleep
-     * @throws InterruptedException when interrupted while sleeping; the permits have been given back
+     * @throws RateLimitExceededException when the call could not be admitted within the given time, or too many callers wait
+     * @throws InterruptedException when interrupted while waiting; the permits have been refunded
      */
     default Reservation acquire(@Nullable Object key, long permits, long maxWaitNanos) throws InterruptedException {
         Reservation reservation = reserve(key, permits, maxWaitNanos);
@@ -113,11 +113,11 @@ public interface RateLimiter {
     /**
      * Returns the decision that {@link #reserve} would make now. Changes nothing, and remembers no key.
      *
-     * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could go at once
+     * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could be admitted immediately
      */
     Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
 
-    /** {@link #peek(Object, long, long)} for a call that states its class. */
+    /** {@link #peek(Object, long, long)} for a call that has a priority. */
     default Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
         return peek(key, permits, maxWaitNanos);
     }
@@ -138,18 +138,18 @@ public interface RateLimiter {
     }
 
     /**
-     * Notes that this limiter has refused a call which it had only been asked about by {@link #peek}: begins a block of its key
+     * Notes that this limiter has rejected a call which it had only been asked about by {@link #peek}: starts a block of its key
      * as {@link #reserve} would, if the limit has blocks, and {@link Algorithm#ADAPTIVE} learns of it. Never blocks. {@code AllOf}
-     * calls it for each limit that refuses a call.
+     * calls it for each limit that rejects a call.
      *
-     * @param refusal the decision of {@code peek}
-     * @return the refusal as it is now, or as it was if the block begins elsewhere
+     * @param rejection the decision of {@code peek}
+     * @return the rejection as it is now, or as it was if the block starts elsewhere
      */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
         return refusal;
     }
 
-    /** {@link #refused(Object, long, long, Decision)} for a call that states its class. */
+    /** {@link #refused(Object, long, long, Decision)} for a call that has a priority. */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
         return refused(key, permits, maxWaitNanos, refusal);
     }
@@ -172,12 +172,12 @@ public interface RateLimiter {
      *   <li>Another rate or burst: a bucket keeps as many permits as were left, or the same share of the new burst if that
      *       is less; a larger burst fills at the new rate; debt is kept in permits. A window keeps the spent permits: the
      *       new number less these is left, so a raised quota helps at once.
-     *   <li>Another algorithm, or for a window another period, number of slots or zone: begins anew, with one full budget
+     *   <li>Another algorithm, or for a window another period, number of slots or zone: starts anew, with one full budget
      *       for each key once more.
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
-     * <p>A block that has begun lasts as long as it was to, unless budgets begin anew; a limit without {@link Limit#block} ends all of them
+     * <p>A block that has started lasts as long as it was to, unless budgets begin anew; a limit without {@link Limit#block} ends all of them
      * for good. While the limit is closed or unlimited, nobody is blocked. A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
      * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
@@ -188,7 +188,7 @@ public interface RateLimiter {
 
     /**
      * Ends the limiter: every call that waits, and every call that would have to wait from now on, fails with a {@link
-     * RateLimiterClosedException}, and its permits are given back. Calls that may go at once are still decided.
+     * RateLimiterClosedException}, and its permits are refunded. Calls that may be admitted immediately are still decided.
      */
     default void close() {}
 
@@ -227,7 +227,7 @@ public interface RateLimiter {
     }
 
     /**
-     * Tells an observer of each block that begins here: of a block on Redis the instance whose call has begun it. Runs under no
+     * Tells an observer of each block that starts here: of a block on Redis the instance whose call has started it. Runs under no
      * lock. In memory it runs in the thread of the call. On Redis it runs in a thread of the executor for asynchronous callers
      * ({@code RedisBackendOptions.executor}), which may be after the call was rejected, or in a thread of the limits if that
      * executor takes no task. What it throws is dropped.

@@ -4,7 +4,7 @@ import java.io.Serial;
 
 /**
  * A call waited for its turn when its limiter was {@link RateLimiter#close closed}, as when the application stops, and is
- * not made; its permits have been given back. No refusal: nothing was over a limit. Unchecked and cheap: it has no stack
+ * not made; its permits have been refunded. No rejection: nothing was over a limit. Unchecked and cheap: it has no stack
  * trace.
  */
 public final class RateLimiterClosedException extends RuntimeException {

@@ -3,19 +3,19 @@ package io.ratelimited.core;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Permits taken for one call, or the refusal to. Obtained from {@link RateLimiter#reserve}. Thread-safe; all operations
+ * Permits taken for one call, or the rejection to. Obtained from {@link RateLimiter#reserve}. Thread-safe; all operations
  * are idempotent.
  *
- * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call may go, then the call, then {@link
+ * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call can proceed, then the call, then {@link
  * #release}. A caller that gives up before the call calls {@link #cancel}. A caller that learns the real cost of the call
  * calls {@link #settle} before {@link #release}.
  */
 public interface Reservation {
 
-    /** Returns whether the call was refused; an admitted call may still have to wait. */
+    /** Returns whether the call was rejected; an admitted call may still have to wait. */
     boolean isRefused();
 
-    /** Nanoseconds from the decision until the call may go; 0 when at once, when refused, or when not known yet. */
+    /** Nanoseconds from the decision until the call can proceed; 0 when at once, when rejected, or when not known yet. */
     long waitNanos();
 
     /** Returns whether {@link #await} may have to wait, for time to pass or for other calls to end. */
@@ -27,23 +27,23 @@ public interface Reservation {
     Decision decision();
 
     /**
-     * Sleeps until the call may go.
+     * Sleeps until the call can proceed.
      *
-     * @return true when the call may go; false when it is refused: by the decision, because {@link Limit#maxWaiting}
+     * @return true when the call can proceed; false when it is rejected: by the decision, because {@link Limit#maxWaiting}
      *     callers already sleep, or because no call in flight ended in time
-     * @throws InterruptedException when interrupted; the permits have been given back
+     * @throws InterruptedException when interrupted; the permits have been refunded
      */
     boolean await() throws InterruptedException;
 
     /**
-     * {@link #await} without a thread: completes when the call may go or is refused. Cancelling the future gives the
+     * {@link #await} without a thread: completes when the call can proceed or is rejected. Cancelling the future gives the
      * permits back.
      */
     CompletableFuture<Boolean> awaitAsync();
 
     /**
      * Gives permits back, as far as no later caller is moved and no permit is created. A reservation whose wait is not
-     * over gives back its permits less those reserved later; one without a wait gives back its permits.
+     * over refunds its permits less those reserved later; one without a wait refunds its permits.
      */
     void cancel();
 
@@ -51,16 +51,16 @@ public interface Reservation {
      * Charges the real cost of the call instead of the reserved permits. The first of {@link #cancel} and this method
      * counts; later ones have no effect. A reservation that is never settled stays charged with its reserved permits.
      *
-     * <p>If the call has cost less, the difference is given back by the rules of {@link #cancel}: at most the difference,
-     * and no permit is created. If it has cost more, the difference is taken at once and refuses nobody who was admitted
+     * <p>If the call has cost less, the difference is refunded by the rules of {@link #cancel}: at most the difference,
+     * and no permit is created. If it has cost more, the difference is taken at once and rejects nobody who was admitted
      * before; later callers wait until it is paid. In any window, the spent permits exceed the limit at most by those that
      * calls used beyond their reservations. The excess counts in the present window or slot; where a limit follows virtual
      * time, it becomes debt, of some decades at most.
      *
-     * <p>Under a limit that {@link Limit#blocksByCharge blocks by charge}, a cost of 1 or more begins a block if what calls were
+     * <p>Under a limit that {@link Limit#blocksByCharge blocks by charge}, a cost of 1 or more starts a block if what calls were
      * charged leaves the key without a permit, however long the next call would wait under its policy.
      *
-     * @param permits the cost of the call, 0 or more; no effect if the call was refused
+     * @param permits the cost of the call, 0 or more; no effect if the call was rejected
      * @throws IllegalArgumentException when the permits are negative
      * @throws UnsupportedOperationException when the limit counts calls in flight, which cost nothing but their place
      */

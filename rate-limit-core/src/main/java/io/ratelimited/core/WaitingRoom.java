@@ -12,9 +12,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The callers of one limit that wait, until a time or until their turn comes. At most {@link Limit#maxWaiting} wait; the
- * next one is refused. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
+ * next one is rejected. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
  * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future is
- * cancelled, gives back its permits. Used by the reservations of every backend, and by calls to others. Thread-safe.
+ * cancelled, refunds its permits. Used by the reservations of every backend, and by outgoing calls. Thread-safe.
  */
 public final class WaitingRoom {
 
@@ -92,7 +92,7 @@ public final class WaitingRoom {
      * Sleeps until a time.
      *
      * @param deadline a value of {@link Ticker#nanos}
-     * @return whether the call may go
+     * @return whether the call can proceed
      * @throws InterruptedException when interrupted; the waiter has been cancelled
      * @throws RateLimiterClosedException when the room is closed; the waiter has been cancelled
      */
@@ -121,7 +121,7 @@ public final class WaitingRoom {
         return waiter.mayGo();
     }
 
-    /** A sleeping thread, which closing the room wakes up by an interrupt that nobody else sees. */
+    /** A waiting thread, which closing the room wakes up by an interrupt that nobody else sees. */
     private static final class Sleep implements Runnable {
 
         private final Thread thread;
@@ -151,7 +151,7 @@ public final class WaitingRoom {
     }
 
     /**
-     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and gives back its permits. So do later
+     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and refunds its permits. So do later
      * waits.
      */
     public void close() {
@@ -179,7 +179,7 @@ public final class WaitingRoom {
     /**
      * Waits for a turn.
      *
-     * @param turn used by this caller only; completes with whether the call may go, also after {@link Waiter#crowdOut}
+     * @param turn used by this caller only; completes with whether the call can proceed, also after {@link Waiter#crowdOut}
      * @param alarm starts the alarm that ends the wait, and returns a task that stops it
      */
     public boolean await(CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter)
@@ -212,7 +212,7 @@ public final class WaitingRoom {
         return seated(turn, alarm.get(), waiter);
     }
 
-    /** The same result for a caller who may cancel: a decision that comes after the cancellation is given back. */
+    /** The same result for a caller who may cancel: a decision that comes after the cancellation is refunded. */
     public static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
         if (decided.isDone()) {
             return decided;

@@ -26,7 +26,7 @@ public record RedisBackendOptions(
 
     /** The source of the time in scripts. All nodes that share limits must have the same. */
     public enum TimeSource {
-        /** The time of Redis, asked by each script; as {@link #NODE} from the moment at which a script is refused it. */
+        /** The time of Redis, asked by each script; as {@link #NODE} from the moment at which a script is rejected it. */
         AUTO,
         /** Each node's: the ticker, set by the replies of Redis to plain {@code TIME} commands. */
         NODE

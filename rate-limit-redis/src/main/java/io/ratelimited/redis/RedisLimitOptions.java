@@ -9,7 +9,7 @@ import java.util.Objects;
  * @param onFailure handling of a call while Redis does not answer
  * @param maxOvershoot by how much of a period's permits the cluster may exceed the limit so that nodes can hold permits
  *     in advance; 0 to 1, 0 (exact) for none
- * @param maximumKeys keys remembered in this process at the most: refusals, and budgets while Redis is away
+ * @param maximumKeys keys remembered in this process at most: rejections, and budgets while Redis is away
  */
 public record RedisLimitOptions(String tier, OnFailure onFailure, double maxOvershoot, long maximumKeys) {
 

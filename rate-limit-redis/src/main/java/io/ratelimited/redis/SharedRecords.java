@@ -133,7 +133,7 @@ public final class SharedRecords {
     }
 
     /**
-     * Writes a record for all nodes. Blocks for a round trip, at the most for the timeout.
+     * Writes a record for all nodes. Blocks for a round trip, at most for the timeout.
      *
      * @param basedOn the version that the record has; 0 if there is none
      * @param text empty to remove the record

@@ -24,38 +24,38 @@ import org.springframework.util.ReflectionUtils;
  *
  * @param algorithm Algorithm of the limit.
  * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M, for FIXED_WINDOW also 1000/week, month or year; "unlimited" exempts, 0/s closes.
- * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
- * @param warmup Duration of the warm-up of WARM_UP.
- * @param maxConcurrent Calls in flight at once, for CONCURRENCY; for ADAPTIVE the upper bound of the limit that it finds, 1000 if unset.
- * @param minConcurrent Lower bound of the limit that ADAPTIVE finds.
- * @param lateAfter Time after which an answer is worth nothing, for ADAPTIVE.
- * @param key SpEL expression for whose budget a call uses.
- * @param permits Number or SpEL expression for how many permits a call takes.
- * @param when SpEL expression; when it is false the limit does not apply to the call.
- * @param charge SpEL expression for how many permits a call has really cost, evaluated when it has ended.
- * @param tier SpEL expression naming the tier of the caller.
- * @param priority SpEL expression naming the class of the call, one of the priorities, for ADAPTIVE and CONCURRENCY.
- * @param priorities Classes of calls, the best first, for ADAPTIVE and CONCURRENCY.
- * @param shares Share of the places that better classes leave to a class, such as 5%, by its name.
- * @param policy What becomes of a call over the limit.
- * @param maxWait Longest sleep under WAIT; a call that could not go by then is refused at once.
- * @param fallback Method called instead of a refused call.
+ * @param burst Burst capacity: permits that an idle caller can use back to back; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
+ * @param warmup Duration of the warm-up. WARM_UP only.
+ * @param maxConcurrent Maximum number of concurrent calls, for CONCURRENCY; for ADAPTIVE the upper bound of its limit, 1000 if unset.
+ * @param minConcurrent Lower bound of the limit, for ADAPTIVE.
+ * @param lateAfter Response time above which a call counts as overload. ADAPTIVE only.
+ * @param key SpEL expression that selects the caller: each key has its own limit.
+ * @param permits Cost of a call in permits, a number or a SpEL expression.
+ * @param when SpEL expression; if it is false, the limit does not apply to the call.
+ * @param charge SpEL expression for the actual cost of a call in permits, evaluated when the call completes.
+ * @param tier SpEL expression for the name of the caller's tier.
+ * @param priority SpEL expression for the priority of the call, one of the priorities. ADAPTIVE and CONCURRENCY only.
+ * @param priorities Names of priorities, the highest first. ADAPTIVE and CONCURRENCY only.
+ * @param shares Minimum share of permits for a priority, such as 5%, by its name.
+ * @param policy How a call over the limit is handled.
+ * @param maxWait Maximum wait under WAIT; a call that would have to wait longer is rejected immediately.
+ * @param fallback Method that is called instead of a rejected call.
  * @param block How long a key is blocked after its first violation; 0s for no blocks.
- * @param blockFactor By how much each block of a key is longer than the one before, from 1 to 1000.
- * @param blockMax Longest block of a key, and the time without a violation after which its blocks are short again; at least as long as the first block. With a charge the default is 15m.
- * @param blockUnless SpEL expression; a call for which it is true is not rejected by a block of its key and begins none.
- * @param zone Time zone whose days and hours the windows of FIXED_WINDOW follow.
+ * @param blockFactor Factor between consecutive blocks of a key, from 1 to 1000.
+ * @param blockMax Longest block of a key, and the violation-free time after which its next block is short again; at least as long as the first block. With a charge, the default is 15m.
+ * @param blockUnless SpEL expression; if it is true, a block does not reject the call, and the call starts none.
+ * @param zone Time zone of the windows. FIXED_WINDOW only.
  * @param startsOn First day of the windows of a rate per week (MONDAY), month (15) or year (04-01), at midnight of the zone. Defaults to MONDAY, 1, 01-01.
- * @param slots Slots of a SLIDING_WINDOW, from 1 to 1000.
- * @param coldFactor How many times dearer than a fresh permit the coldest stored one is, for WARM_UP.
- * @param lease Time after which a call in flight no longer counts, for CONCURRENCY.
- * @param maxWaiting Callers of the limit that may wait at once, and half as many of one key.
- * @param missingKey What becomes of a call whose key is null or blank.
- * @param tiers Limits of plans, by the name that the tier expression yields.
+ * @param slots Number of slots, from 1 to 1000. SLIDING_WINDOW only.
+ * @param coldFactor Cost of a stored permit when cold, as a multiple of a fresh one. WARM_UP only.
+ * @param lease Time after which a call in flight no longer counts. CONCURRENCY only.
+ * @param maxWaiting Maximum number of waiting callers of the limit; at most half as many have the same key.
+ * @param missingKey How a call with a null or blank key is handled.
+ * @param tiers Limits of plans, by the name that the tier expression returns.
  * @param httpHeaders Whether responses have the rate limit headers of the limit.
- * @param backend Where the state of the limit lives.
- * @param onFailure What decides when Redis does not answer.
- * @param maxOvershoot Part of the limit, per period, that the cluster may exceed it by in exchange for fewer calls to Redis, such as 5%.
+ * @param backend Backend that stores the state of the limit.
+ * @param onFailure Policy while Redis is unavailable.
+ * @param maxOvershoot Share of the limit, per period, by which all instances together can exceed it in exchange for fewer Redis calls, such as 5%.
  */
 public record LimitProperties(
         @Nullable Algorithm algorithm,
@@ -115,7 +115,7 @@ public record LimitProperties(
     public static final LimitProperties NONE = of(Map.of());
 
     /**
-     * Makes a record; names of backends are written in lower case.
+     * Creates a record; names of backends are written in lower case.
      *
      * @throws IllegalArgumentException for {@link Algorithm#DEFAULT} and {@link Policy#DEFAULT}, which only the annotation
      *     has
@@ -189,7 +189,7 @@ public record LimitProperties(
     public enum HttpHeaders {
         /** Those that {@code rate-limit.http.headers} chooses. */
         SHOWN,
-        /** None: what is left of the limit is nobody else's business. A refusal has its status and {@code Retry-After}. */
+        /** None: what is left of the limit is nobody else's business. A rejection has its status and {@code Retry-After}. */
         NONE
     }
 
@@ -199,7 +199,7 @@ public record LimitProperties(
         LOCAL,
         /** Nobody: every call goes. */
         ALLOW,
-        /** Nobody: every call is refused. */
+        /** Nobody: every call is rejected. */
         DENY,
         /** The error of Redis is thrown. */
         THROW

@@ -35,7 +35,7 @@ public interface LimiterFactory {
     RateLimiter create(Limit limit, String tier, LimitProperties properties);
 
     /**
-     * Returns whether its limiters block keys as {@link Limit#block} says. A limit with blocks stops the start on a backend whose
+     * Returns whether its limiters block keys as {@link Limit#block} says. A limit with blocks fails startup on a backend whose
      * limiters do not.
      */
     default boolean blocks() {
@@ -47,13 +47,13 @@ public interface LimiterFactory {
         return null;
     }
 
-    /** The pauses of calls to others that all instances share on this backend; null if each instance pauses alone. */
+    /** The pauses of outgoing calls that all instances share on this backend; null if each instance pauses alone. */
     default @Nullable SharedPauses sharedPauses() {
         return null;
     }
 
     /**
-     * Changes that all instances share: a text for a limit, and one for each of its callers that has a budget of its own. Each
+     * Changes that all instances share: a text for a limit, and one for each of its callers that has its own limit. Each
      * instance has a copy, so that reading asks nobody. Thread-safe.
      */
     interface SharedChanges {

@@ -4,7 +4,7 @@ package io.ratelimited.spring;
 public enum MissingKey {
     /** All such calls share one budget. */
     SHARED,
-    /** The call is refused. */
+    /** The call is rejected. */
     DENY,
     /** The limit does not apply to the call. */
     SKIP

@@ -8,7 +8,7 @@ public enum Outcome {
     ADMITTED,
     /** It goes after a wait. */
     DELAYED,
-    /** It was refused. */
+    /** It was rejected. */
     REJECTED,
     /** It was over the limit and went all the same, under {@link io.ratelimited.core.Policy#SHADOW}. */
     SHADOWED;

@@ -3,7 +3,7 @@ package io.ratelimited.spring;
 import io.micrometer.common.KeyValues;
 
 /**
- * Adds key values to the observation in which a limit refused or delayed a call, such as that of an HTTP request. They have
+ * Adds key values to the observation in which a limit rejected or delayed a call, such as that of an HTTP request. They have
  * high cardinality: traces show them, and meters leave them out. A bean of this type replaces the default. Thread-safe.
  */
 public interface RateLimitObservationConvention {

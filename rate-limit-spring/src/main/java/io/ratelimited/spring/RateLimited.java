@@ -12,18 +12,18 @@ import org.springframework.aot.hint.annotation.Reflective;
 import org.springframework.core.annotation.AliasFor;
 
 /**
- * The method is called at most as often as its limit allows. A call over the limit is refused with a {@link
- * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, by its {@link #policy}.
+ * The method is called at most as often as its limit allows. A call over the limit is rejected with a {@link
+ * io.ratelimited.core.RateLimitExceededException}, waits, or is only counted, by its {@link #policy}.
  *
- * <p>On a class it limits every public method, all sharing one limiter; on a controller the handler methods, once a request. A
- * method's own annotation replaces that of the class, and {@link RateLimitExempt} opts a method out. Where it is repeated, all
- * limits must agree, and a refusal by one charges none of the others. As a meta-annotation it makes an annotation of your own,
- * whose attributes {@link AliasFor} leads to those here.
+ * <p>On a class, it limits every public method, and all of them share one limit; on a controller, it limits the handler methods, once
+ * per request. An annotation on a method replaces that of its class, and {@link RateLimitExempt} excludes the method. If it is
+ * repeated, all limits must admit the call, and a rejection by one charges none of the others. As a meta-annotation, it makes a
+ * composed annotation, whose attributes are aliases ({@link AliasFor}) of those here.
  *
- * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the
- * annotation, property by property; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
- * {@link String} may contain placeholders ({@code ${name}}). A value that is out of its range, or has no meaning for the algorithm or the
- * policy, stops the start with an {@link InvalidRateLimitException}.
+ * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which overrides the
+ * annotation, one by one; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
+ * {@link String} can contain placeholders ({@code ${name}}). A value that is out of range, or that the algorithm or the
+ * policy does not support, fails startup with an {@link InvalidRateLimitException}.
  *
  * @see RateLimits
  */
@@ -40,7 +40,7 @@ public @interface RateLimited {
 
     /**
      * Name of the limit in metrics, headers and {@code rate-limit.limits.<name>}. Methods that name the same limit share
-     * its budget. Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in
+     * it. Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in
      * {@code Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code
      * SimpleClassName}.
      */
@@ -56,68 +56,67 @@ public @interface RateLimited {
     /**
      * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
      * for {@link Algorithm#FIXED_WINDOW} also {@code 1000000/month}, {@code /week} and {@code /year}, from {@link #startsOn};
-     * {@code 0/s} is closed, {@code unlimited} exempt. At most 10<sup>15</sup> permits, and 10 a nanosecond; a period of 3650 days
-     * at most. Required here or in {@code application.yml}, but for {@link Algorithm#CONCURRENCY} and {@link
+     * {@code 0/s} rejects every call, {@code unlimited} none. At most 10<sup>15</sup> permits, 10 per nanosecond, and a period of 3650
+     * days. Required here or in {@code application.yml}, except for {@link Algorithm#CONCURRENCY} and {@link
      * Algorithm#ADAPTIVE}, which have none.
      */
     String rate() default "";
 
     /**
-     * Permits that may go at once, from 1 to 10<sup>15</sup>; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for
-     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default ({@link Long#MIN_VALUE}): the number in {@link #rate}, so that {@code
-     * 5/m} lets 5 go at once; for SMOOTH_BURSTY one second of the rate.
+     * Burst capacity, permits that an idle caller can use back to back, from 1 to 10<sup>15</sup>; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for
+     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default ({@link Long#MIN_VALUE}): the number in {@link #rate}, so {@code
+     * 5/m} admits 5 back to back; for SMOOTH_BURSTY one second of the rate.
      */
     long burst() default Long.MIN_VALUE;
 
     /**
      * Duration of the warm-up, such as {@code 10s} or {@code PT10S}, from 0 to 365 days. Required here or in {@code
-     * application.yml} for {@link Algorithm#WARM_UP}, and for it only.
+     * application.yml} for {@link Algorithm#WARM_UP}, and only valid there.
      */
     String warmup() default "";
 
     /**
-     * The day on which the windows of a rate per week, month or year begin, at midnight of the limit's {@code zone}: {@code
+     * The day on which the windows of a rate per week, month or year start, at midnight of the limit's {@code zone}: {@code
      * MONDAY} (of weeks; the default), {@code 15} (of months, default 1; in a month with fewer days, the last) or {@code 04-01}
      * (of years, default 01-01; 02-29 is the last of February).
      */
     String startsOn() default "";
 
     /**
-     * Calls in flight at once; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}. For
-     * {@link Algorithm#ADAPTIVE} the upper bound of the limit that it finds, else 1000. Default ({@link Integer#MIN_VALUE}): not set here.
+     * The maximum number of concurrent calls; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}. For
+     * {@link Algorithm#ADAPTIVE} the upper bound of its limit, 1000 if unset. Default ({@link Integer#MIN_VALUE}): not set here.
      */
     int maxConcurrent() default Integer.MIN_VALUE;
 
     /**
-     * SpEL expression for the key of the budget that a call uses. Default: one budget for all calls. Parameters are
+     * SpEL expression that selects the caller: each key has its own limit. Default: all calls share one limit. Parameters are
      * {@code #name} (or {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in
-     * a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Callers
-     * can invent a header and a session, so a bean has to look them up: {@code @keys.owner(header('X-Api-Key'))}. A null or
-     * blank key follows {@code missing-key}; an expression that throws fails the call. Not for {@link Algorithm#ADAPTIVE}.
+     * a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Clients
+     * control headers and sessions, so look them up in a bean: {@code @keys.owner(header('X-Api-Key'))}. A null or
+     * blank key is handled by {@code missing-key}; an expression that throws fails the call. Not for {@link Algorithm#ADAPTIVE}.
      */
     String key() default "";
 
     /**
-     * The number of permits that a call takes, or a SpEL expression for it that sees the same as {@link #key}: a whole
-     * number from 1, or an expression whose value is 0 or more. A fraction is rounded up. A value of 0 asks for nothing: the
-     * call goes, and takes nothing. Another value, or none, fails the call. More than can ever be had at once: stops the
-     * start as a number, and is refused as the value of an expression. Default: 1.
+     * Cost of a call in permits: a whole number from 1, or a SpEL expression that sees the same as {@link #key} and returns 0 or
+     * more. A fraction is rounded up. A call of 0 permits is admitted and takes none. Any other value fails the call. More permits
+     * than the limit ever admits fail startup as a number; as the value of an expression, they reject the call. Default: 1.
      */
     String permits() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and yields a boolean; when it is false the limit does not apply to
+     * SpEL expression that sees the same as {@link #key} and returns a boolean; if it is false, the limit does not apply to
      * the call. Another value fails the call. Default: the limit always applies.
      */
     String when() default "";
 
     /**
-     * SpEL expression for the real cost of the call, evaluated when it has ended: the difference to {@link #permits},
-     * which the call reserves, is given back or taken in addition. Sees the same as {@link #key}, and {@code #result} (null
+     * SpEL expression for the actual cost of the call, evaluated when it completes: the difference to {@link #permits},
+     * which the call reserves, is refunded or charged in addition. Sees the same as {@link #key}, and {@code #result} (null
      * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
      * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of a
-     * stream, else 1, or 0 after an error) and {@code #cancelled} (whether a client that disconnected, a timeout or a caller
-     * ended it before its own end); these hide parameters of the same name, which {@code #a0} still names. A call that was
+     * stream, else 1, or 0 after an error) and {@code #cancelled} (whether a disconnected client, a timeout or a caller
+     * ended it early); these hide parameters of the same name, which {@code #a0} still names. A call that was
      * cancelled costs at least its reservation, unless the expression reads {@code #cancelled}. A future or a result that
      * Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The value is a
      * number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays charged
@@ -126,15 +125,15 @@ public @interface RateLimited {
     String charge() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and names the plan of the caller, one of {@code
-     * rate-limit.limits.<name>.tiers}. For null, a blank name or one that is not configured the limit itself applies. Default: none.
+     * SpEL expression that sees the same as {@link #key} and returns the name of the caller's plan, one of {@code
+     * rate-limit.limits.<name>.tiers}. For null, a blank or an unknown name, the limit itself applies. Default: none.
      */
     String tier() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and names the class of the call, one of {@code
-     * rate-limit.limits.<name>.priorities}, whose first is the best: {@code #vip ? 'critical' : 'batch'}. A constant stands in
-     * quotes. Null, a blank name and one that is not configured are the class in the middle. Callers must not choose it. For
+     * SpEL expression that sees the same as {@link #key} and returns the priority of the call, one of {@code
+     * rate-limit.limits.<name>.priorities}, whose first is the highest: {@code #vip ? 'critical' : 'batch'}. A constant needs
+     * quotes. Null, a blank and an unknown name are the priority in the middle. Clients must not control it. For
      * {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}. Default: none, all calls are equal.
      */
     String priority() default "";
@@ -146,29 +145,29 @@ public @interface RateLimited {
     Policy policy() default Policy.DEFAULT;
 
     /**
-     * The longest sleep under {@link Policy#WAIT}, such as {@code 500ms}, from 0 to 365 days; a call that could not go by then is
-     * refused at once, without sleeping. Default: {@code rate-limit.defaults.max-wait}, else one second.
+     * The maximum wait under {@link Policy#WAIT}, such as {@code 500ms}, from 0 to 365 days; a call that would have to wait longer is
+     * rejected immediately. Default: {@code rate-limit.defaults.max-wait}, else one second.
      */
     String maxWait() default "";
 
     /**
-     * Name of a method of the same class that is called instead of a refused call: same parameters, optionally a {@link
-     * io.ratelimited.core.RateLimitExceededException} last, and a return type that fits. Never called for exceptions of
-     * the method itself. A method with several limits has one fallback, whichever of them refuses. Default: the exception
+     * Name of a method of the same class that is called instead of a rejected call: with the same parameters, optionally followed by a {@link
+     * io.ratelimited.core.RateLimitExceededException}, and a compatible return type. Never called for exceptions of
+     * the method itself. A method with several limits has one fallback, whichever of them rejects. Default: the exception
      * is thrown.
      */
     String fallback() default "";
 
     /**
      * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
-     * Every call of the key is rejected until then. A violation is a call that the limit itself rejects, and that would have to wait
-     * for longer than {@link #maxWait} allows; with {@link #charge} only a charge after which what was charged leaves no permit. Only for a limit whose calls have a {@link #key}; not for {@link
+     * Every call of the key is rejected until then. A violation is a call that the limit itself rejects, because it would have to wait
+     * longer than {@link #maxWait} allows; with {@link #charge} only a charge after which what was charged leaves no permit. Only for a limit whose calls have a {@link #key}; not for {@link
      * Algorithm#CONCURRENCY}. Default: no blocks.
      */
     String block() default "";
 
     /**
-     * By how much each block of a key is longer than the one before, from 1 to 1000. Only with {@link #block}. Default ({@link Double#NaN}): 2.
+     * Factor between consecutive blocks of a key, from 1 to 1000. Only with {@link #block}. Default ({@link Double#NaN}): 2.
      */
     double blockFactor() default Double.NaN;
 
@@ -180,9 +179,8 @@ public @interface RateLimited {
     String blockMax() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and yields a boolean: a call for which it is true is not rejected by a block of
-     * its key and begins none; the limit still counts it. For what the caller cannot invent, such as a signed cookie of a device that has
-     * logged in before: {@code "@devices.isKnown(#username)"}. Another value fails the call. Only with {@link #block}. Default:
+     * SpEL expression that sees the same as {@link #key} and returns a boolean: if it is true, a block of the key does not reject the call, and
+     * the call starts none; the limit still counts it. Read something that clients cannot spoof, such as a signed cookie of a known device: {@code "@devices.isKnown(#username)"}. Another value fails the call. Only with {@link #block}. Default:
      * blocks apply to every call.
      */
     String blockUnless() default "";

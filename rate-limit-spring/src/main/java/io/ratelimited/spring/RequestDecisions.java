@@ -18,7 +18,7 @@ public interface RequestDecisions {
     void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision);
 
     /**
-     * Takes a limit that applies to a call of this request, but has not decided: another one refused the call before.
+     * Takes a limit that applies to a call of this request, but has not decided: another one rejected the call before.
      *
      * @param applied the limit itself, or that of the caller's tier
      */

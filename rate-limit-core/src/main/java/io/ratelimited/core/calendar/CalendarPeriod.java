@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** A period of the calendar, whose length in hours depends on when it begins. */
+/** A period of the calendar, whose length in hours depends on when it starts. */
 public enum CalendarPeriod {
     WEEK(7, 0, "MONDAY"),
     MONTH(31, 1, "1"),
@@ -39,7 +39,7 @@ public enum CalendarPeriod {
         return months;
     }
 
-    /** The day on which it begins if nothing else is stated, as in {@link CalendarWindows#startsOn}. */
+    /** The day on which it starts if nothing else is stated, as in {@link CalendarWindows#startsOn}. */
     String firstDay() {
         return firstDay;
     }

@@ -15,11 +15,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Weeks, months or years, each from midnight of its first day in a zone to the next one. Where the clocks skip that midnight,
- * a window begins when they are moved; where they show it twice, at the first. Immutable.
+ * a window starts when they are moved; where they show it twice, at the first. Immutable.
  *
  * @param period the period of a window
- * @param month in which a year begins, from 1 to 12; 1 for other periods
- * @param day on which a window begins: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a month that has
+ * @param month in which a year starts, from 1 to 12; 1 for other periods
+ * @param day on which a window starts: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a month that has
  *     fewer days, on its last
  * @param zone whose midnight it is
  */
@@ -52,7 +52,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
      *
      * @param startsOn a day of the week ({@code MONDAY}, the default), of the month ({@code 15}; default 1) or of the year
      *     ({@code 04-01}; default 01-01); null for the default
-     * @throws IllegalArgumentException when the period has no such day; the message begins with "must be", shows what it can
+     * @throws IllegalArgumentException when the period has no such day; the message shows the value and what it can
      *     be, and ends with the value
      */
     public static CalendarWindows of(CalendarPeriod period, @Nullable String startsOn, ZoneId zone) {

@@ -10,10 +10,10 @@ import org.jspecify.annotations.Nullable;
  * copied, evicted and merged like any other cell, so a block is kept wherever a budget is.
  *
  * <ul>
- *   <li>L1 Only a key that is out of permits by what it was charged itself begins a block: permits that calls in flight hold, or
+ *   <li>L1 Only a key that is out of permits by what it was charged itself starts a block: permits that calls in flight hold, or
  *       that other keys have spent which share the state of evicted keys, are no evidence. They are in the budget and not in
  *       {@link #own}.
- *   <li>L2 A block begins once: all changes of the word are made under the monitor, and none after {@link #retire}.
+ *   <li>L2 A block starts once: all changes of the word are made under the monitor, and none after {@link #retire}.
  * </ul>
  *
  * Times of budgets are those of their cells. Times of blocks, here {@code at}, are monotonic nanoseconds since the limit was
@@ -26,7 +26,7 @@ final class BlockCell extends Cell {
 
     /** The result of a step that may begin a block. */
     enum Step {
-        /** No block has begun. */
+        /** No block has started. */
         NONE,
         BEGUN,
         /** This cell was retired before. */

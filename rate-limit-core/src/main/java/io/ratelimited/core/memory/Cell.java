@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Invariants, cited by tests:
  *
  * <ul>
- *   <li>I1 A refusal changes no state.
+ *   <li>I1 A rejection changes no state.
  *   <li>I2 State moves forward only: a stale time neither creates permits nor rewinds the clock of others.
  *   <li>I3 A wait is rounded up to the nanosecond and is decided once; it never moves later.
  *   <li>I4 Once {@link #retire retired}, a cell returns {@link #MOVED}, and only its successor changes.
@@ -33,14 +33,14 @@ abstract class Cell {
      * @param permits at least 1
      * @param now in the time of {@link CellParameters#followsCalendar}
      * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}
-     * @param into receives the data that {@link #giveBack} needs; null when nothing will be given back
-     * @return the wait in nanoseconds (0 or more) when taken; when refused, the complement ({@code ~}) of the time after
+     * @param into receives the data that {@link #giveBack} needs; null when nothing will be refunded
+     * @return the wait in nanoseconds (0 or more) when taken; when rejected, the complement ({@code ~}) of the time after
      *     which the same call would be taken, or {@link #NEVER}, {@link #UNKNOWN}, {@link #MOVED}
      */
     abstract long reserve(long permits, long now, long maxWait, @Nullable Grant into);
 
     /**
-     * {@link #reserve} without waiting, for a caller that only needs to know whether it was admitted. A refusal may return
+     * {@link #reserve} without waiting, for a caller that only needs to know whether it was admitted. A rejection may return
      * a time that is too short, because computing the exact one would double the cost.
      */
     long take(long permits, long now) {
@@ -53,8 +53,8 @@ abstract class Cell {
     /**
      * Gives back as much of a grant as is possible without creating a permit.
      *
-     * @param permits at most those of the grant that have not been given back
-     * @return false when the {@link #divide successor} of this cell, which may exist already, has to give back
+     * @param permits at most those of the grant that have not been refunded
+     * @return false when the {@link #divide successor} of this cell, which may exist already, has to refund
      */
     abstract boolean giveBack(Grant grant, long permits, long now);
 
@@ -72,7 +72,7 @@ abstract class Cell {
         return null;
     }
 
-    /** Returns whether {@link #dated} would let a grant of this cell give back more later. */
+    /** Returns whether {@link #dated} would let a grant of this cell refund more later. */
     boolean needsDate(Grant grant) {
         return false;
     }
@@ -108,7 +108,7 @@ abstract class Cell {
     /** A number that differs after each admitted call, and so shows whether another call came between two looks. */
     abstract long stamp();
 
-    /** Returns how many calls of one permit each would go at once. */
+    /** Returns how many calls of one permit each would be admitted immediately. */
     abstract long remaining(long now);
 
     /** Nanoseconds until {@link #remaining} is at its largest; 0 when it is. */
@@ -124,7 +124,7 @@ abstract class Cell {
 
     /**
      * Retires this cell in one step if it is in the initial state of a key. A call that comes first keeps the cell, so that
-     * the permits of the call can still be given back.
+     * the permits of the call can still be refunded.
      */
     abstract boolean retireIfInitial(long now);
 
@@ -137,7 +137,7 @@ abstract class Cell {
         return newest;
     }
 
-    /** The state with which a cell with other parameters may go on; null for none. This cell is retired. */
+    /** The state with which a cell with other parameters can go on; null for none. This cell is retired. */
     @Nullable
     Cell kept() {
         return this;

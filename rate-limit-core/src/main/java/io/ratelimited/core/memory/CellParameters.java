@@ -15,7 +15,7 @@ abstract class CellParameters {
     private final boolean followsCalendar;
 
     private volatile @Nullable Change change;
-    /** The state of a key that has seen no call; null when every key begins full. */
+    /** The state of a key that has seen no call; null when every key starts full. */
     private @Nullable Cell initial;
     /**
      * Time at which these parameters replaced others, and the time after that in which a cell counts as spent; 0 if they
@@ -53,7 +53,7 @@ abstract class CellParameters {
     /** A cell that has been idle for long. */
     abstract Cell full(long now);
 
-    /** Sets the state with which every key begins; called before use. */
+    /** Sets the state with which every key starts; called before use. */
     final void beginWith(Cell cell) {
         initial = cell;
     }

@@ -42,7 +42,7 @@ final class CellRateLimiter implements MemoryLimiter {
     private volatile @Nullable CachedCells keyed;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
     private volatile boolean joined;
-    /** Hears of each block that begins, under no lock. */
+    /** Hears of each block that starts, under no lock. */
     private final Consumer<BlockedKey> observer;
     /** Whether any key has been blocked. */
     private volatile boolean blocked;
@@ -54,7 +54,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /**
      * @param maximumKeys the largest number of keys to remember, asked when the first key comes
-     * @param observer hears of each block that begins, under no lock
+     * @param observer hears of each block that starts, under no lock
      */
     CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
         this.observer = observer;
@@ -171,7 +171,7 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     /**
-     * The reservation of no permits. It adds no key. The call goes at once, unless its key is blocked; where calls are charged, when
+     * The reservation of no permits. It adds no key. The call is admitted immediately, unless its key is blocked; where calls are charged, when
      * one of one permit would.
      */
     private CellReservation nothing(@Nullable Object key, long maxWaitNanos, long patience) {
@@ -246,7 +246,7 @@ final class CellRateLimiter implements MemoryLimiter {
     /**
      * Counts what a call of a key was charged when it ended, where its budget does not show it.
      *
-     * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge begins no block
+     * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge starts no block
      */
     void charged(@Nullable Object key, Charges.End end, long patience) {
         if (key != null && (end.reserved() != 0 || end.excess() > 0 || patience != EXEMPT)) {
@@ -291,7 +291,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return reservation;
     }
 
-    /** If the cell is retired or refuses, {@link #peek} decides, which knows of late callers and of changes. */
+    /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
         return ask(key, permits, maxWaitNanos, maxWaitNanos, earlier);
@@ -420,7 +420,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return own == current ? read : now(own);
     }
 
-    /** Returns whether another call may have been decided at a later time, at which this refused call would be admitted. */
+    /** Returns whether another call may have been decided at a later time, at which this rejected call would be admitted. */
     private boolean mayBeStale(Cell cell, long now, long outcome) {
         return outcome < 0
                 && outcome > Cell.UNKNOWN

@@ -38,7 +38,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         this.key = key;
     }
 
-    /** Records the cell that would grant the permits. Nothing is taken, so the reservation has no cell to give back to. */
+    /** Records the cell that would grant the permits. Nothing is taken, so the reservation has no cell to refund to. */
     void asked(Cell asked, long read) {
         more(asked);
         time(read);
@@ -67,7 +67,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
     }
 
-    /** As {@link io.ratelimited.core.Call#patienceNanos}; {@link CellRateLimiter#EXEMPT} if the call begins no block. */
+    /** As {@link io.ratelimited.core.Call#patienceNanos}; {@link CellRateLimiter#EXEMPT} if the call starts no block. */
     long patience() {
         return 0;
     }
@@ -92,7 +92,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
 
     /**
      * Completes this reservation before its caller sees it, so that the outcome needs no barrier. The time is that of
-     * {@link Ticker#nanos} at which a waiting call may go.
+     * {@link Ticker#nanos} at which a waiting call can proceed.
      */
     void decided(Cell decider, long result) {
         cell = decider;

@@ -5,7 +5,7 @@ import java.lang.invoke.VarHandle;
 
 /**
  * A cell of a bucket whose reservations overlap. It knows when permits were used last. So a call that is settled for less
- * gives back the room that it made, although other calls came behind it.
+ * refunds the room that it made, although other calls came behind it.
  */
 class DatedTime extends VirtualTime {
 

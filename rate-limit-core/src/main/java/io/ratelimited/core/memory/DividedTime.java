@@ -4,9 +4,9 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A bucket in which a grant was given back while later ones stayed, or in which a charge made debt. The later
+ * A bucket in which a grant was refunded while later ones stayed, or in which a charge made debt. The later
  * callers keep their times, so V no longer shows how much was granted after a given grant. A second word does: W, the value
- * that V would have if nothing had been given back from the middle. Grants are marked by W, which only the cancellation of
+ * that V would have if nothing had been refunded from the middle. Grants are marked by W, which only the cancellation of
  * the last grant lowers.
  *
  * <p>The monitor guards every change but {@link #retire}.
@@ -16,7 +16,7 @@ final class DividedTime extends DatedTime {
     /** Beyond so many marks the oldest two are merged, as if the grants had come earlier; that gives nobody more. */
     private static final int MAX_MARKS = 4096;
 
-    /** Beyond 146 years of refill nothing more is given back from the middle until the bucket is full. */
+    /** Beyond 146 years of refill nothing more is refunded from the middle until the bucket is full. */
     private static final long MOST_RETURNED = 4 * PermitTime.FAR;
 
     private static final long[] NONE = {};
@@ -26,7 +26,7 @@ final class DividedTime extends DatedTime {
     /** The latest time at which a waiting caller goes. A charge moves V, but no caller waits for that. */
     private long due;
     /**
-     * The marks of grants that were given back from the middle, in order, each before the units given back. They are needed
+     * The marks of grants that were refunded from the middle, in order, each before the units refunded. They are needed
      * until the bucket is full again.
      */
     private long[] backs = NONE;
@@ -51,7 +51,7 @@ final class DividedTime extends DatedTime {
         return outcome;
     }
 
-    /** A refusal changes no state (I1), because the next call may have an earlier time. */
+    /** A rejection changes no state (I1), because the next call may have an earlier time. */
     private void refillIfAdmitted(long permits, long now, long maxWait) {
         if (returned > 0 && peek(permits, now, maxWait) >= 0) {
             refill(now);
@@ -101,18 +101,18 @@ final class DividedTime extends DatedTime {
     }
 
     /**
-     * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
-     * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
-     * stand, and the grant gives back its cost less their costs.
+     * Units that a grant refunds. The last grant refunds its whole cost. Where the next caller pays, the times of
+     * later grants stand, and an earlier one refunds nothing. In a bucket, while later callers wait, their times
+     * stand, and the grant refunds its cost less their costs.
      *
-     * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition without
+     * <p>When all later callers have gone, the grant refunds the units that the bucket would hold in addition without
      * the call. That is at most the least room that the bucket has had since the grant: the room now, or the
      * room just before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest
      * call, if all later grants had come in that instant; and the room that the grant made, less the refill until that call.
      *
-     * @param cost of the permits to give back
+     * @param cost of the permits to refund
      * @param behind units granted after it
-     * @param returned units of the later grants that were given back
+     * @param returned units of the later grants that were refunded
      * @param due no earlier than any waiting caller's time
      * @param latest no earlier than any time at which permits were used
      */
@@ -142,7 +142,7 @@ final class DividedTime extends DatedTime {
         return Math.min(Math.min(cost, room), Math.max(afterAll, own));
     }
 
-    /** Units that were given back of grants later than the one with a mark. */
+    /** Units that were refunded of grants later than the one with a mark. */
     private long returnedAfter(long mark) {
         long sum = 0;
         for (int i = count - 2; i >= 0 && backs[i] > mark; i -= 2) {

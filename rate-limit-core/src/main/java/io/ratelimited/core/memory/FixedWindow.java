@@ -93,7 +93,7 @@ final class FixedWindow extends Cell {
     }
 
     /**
-     * Permits of the last window are given back; windows behind it are closed. In a window whose count is at its largest
+     * Permits of the last window are refunded; windows behind it are closed. In a window whose count is at its largest
      * after an enormous charge, the count may be too small already.
      */
     @Override
@@ -140,7 +140,7 @@ final class FixedWindow extends Cell {
         return nanosToInitial(word, now);
     }
 
-    /** A later window of which all permits were given back still closes the windows before it. */
+    /** A later window of which all permits were refunded still closes the windows before it. */
     private long nanosToInitial(long before, long now) {
         long current = parameters.advance(before, now);
         return parameters.nanosTo((current >> parameters.bits) + (parameters.taken(current) == 0 ? 0 : 1), now);
@@ -249,7 +249,7 @@ final class FixedWindow extends Cell {
             return standard + (total - standard) % period;
         }
 
-        /** The first instant of a window. If the clocks skip it, the window begins when they are moved. */
+        /** The first instant of a window. If the clocks skip it, the window starts when they are moved. */
         private long start(long index) {
             if (calendar != null) {
                 long seconds = calendar.start(index).getEpochSecond();
@@ -269,7 +269,7 @@ final class FixedWindow extends Cell {
             return Instant.ofEpochSecond(Math.floorDiv(nanos, SECOND), Math.floorMod(nanos, SECOND));
         }
 
-        /** Nanoseconds until a window begins. */
+        /** Nanoseconds until a window starts. */
         private long nanosTo(long index, long now) {
             Window window = windowAt(now);
             if (index == window.index) {

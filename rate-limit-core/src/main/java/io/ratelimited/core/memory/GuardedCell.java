@@ -5,7 +5,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A cell whose state is more than one word. Its monitor guards the state and is never held while waiting. The time that a
- * refusal has computed is kept until the state changes, so that later refusals read it and take no lock.
+ * rejection has computed is kept until the state changes, so that later rejections read it and take no lock.
  */
 abstract class GuardedCell extends Cell {
 
@@ -14,7 +14,7 @@ abstract class GuardedCell extends Cell {
     private static final AtomicLongFieldUpdater<GuardedCell> ADMITTED =
             AtomicLongFieldUpdater.newUpdater(GuardedCell.class, "admitted");
 
-    /** Time at which a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
+    /** Time at which a call of one permit could be admitted immediately, computed by a rejection; {@link #NOT_COMPUTED} after a change. */
     private volatile long opensAt = NOT_COMPUTED;
     /** Number of admitted calls; written under the monitor, whose exit is the barrier. */
     private volatile long admitted;

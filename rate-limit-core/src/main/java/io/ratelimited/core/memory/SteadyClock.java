@@ -83,7 +83,7 @@ final class SteadyClock {
      * States for how long a step back of the wall clock is held.
      *
      * @param longest in nanoseconds
-     * @param follow called, until {@link #setBack}, by whoever sees a longer one
+     * @param follow called, until {@link #setBack}, by anyone who sees a longer one
      */
     void holdCalendar(long longest, Runnable follow) {
         followBack = follow;

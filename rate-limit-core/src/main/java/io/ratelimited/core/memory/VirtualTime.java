@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <table>
  * <caption>How the four differ</caption>
- * <tr><th>algorithm</th><th>D</th><th>goes when</th><th>refused for ever</th><th>start</th></tr>
+ * <tr><th>algorithm</th><th>D</th><th>goes when</th><th>rejected for ever</th><th>start</th></tr>
  * <tr><td>TOKEN_BUCKET, GCRA</td><td>burst</td><td>its own permits are there</td><td>more than burst</td><td>full</td></tr>
  * <tr><td>SMOOTH_BURSTY</td><td>burst</td><td>its predecessors' debt is paid</td><td>never</td><td>empty</td></tr>
- * <tr><td>LEAKY_BUCKET</td><td>0</td><td>its slot begins, less than burst slots ahead</td><td>more than burst</td>
+ * <tr><td>LEAKY_BUCKET</td><td>0</td><td>its slot starts, less than burst slots ahead</td><td>more than burst</td>
  * <td>idle</td></tr>
  * </table>
  */
@@ -288,7 +288,7 @@ class VirtualTime extends Cell {
         final long fullDepth;
         /** A call waits for its own permits; otherwise for those of its predecessors. */
         final boolean paysFirst;
-        /** A wait of so many units or more is refused. */
+        /** A wait of so many units or more is rejected. */
         private final long queue;
         /** The largest number of permits of one call. */
         private final long capacity;

@@ -5,7 +5,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Guava's {@code SmoothWarmingUp}: stored permits p (at most P, refilled one per W/P) and the time N at which the next
- * call may go. A call waits for N and moves it by the cost of its own permits: a fresh one costs T; a stored one costs
+ * call can proceed. A call waits for N and moves it by the cost of its own permits: a fresh one costs T; a stored one costs
  * the area under a line that is T up to the threshold of 0.5·W/T permits and rises to {@code coldFactor}·T at P. Every
  * permit costs at least T, so p shapes the warm-up and never lets the rate be exceeded.
  *
@@ -16,7 +16,7 @@ final class WarmUp extends GuardedCell {
     private final Parameters parameters;
     /** The p stored permits, as of N. */
     private double stored;
-    /** N: the nanosecond at which the next call may go. */
+    /** N: the nanosecond at which the next call can proceed. */
     private long next;
     /** Part of a nanosecond that N lies later, below 1. */
     private double fraction;
@@ -105,7 +105,7 @@ final class WarmUp extends GuardedCell {
         return refilled < parameters.maxStored ? refilled : parameters.maxStored;
     }
 
-    /** Undoes the last grant exactly. Of an earlier grant nothing is given back, because later times stand. */
+    /** Undoes the last grant exactly. Of an earlier grant nothing is refunded, because later times stand. */
     @Override
     void undo(Grant grant, long permits) {
         State before = grant.more() instanceof State after && isAt(after) ? after.before : null;

@@ -11,7 +11,7 @@ public record LimitChange(long nanos, int from, int to, Reason reason) {
 
     /** The reason for a change. */
     public enum Reason {
-        /** The limiter has begun; nothing is limited. */
+        /** The limiter has started; nothing is limited. */
         START,
         /** Nothing is short any more, or calls are as quick as with fewer in flight: more are admitted, or as many as may be. */
         ROOM,

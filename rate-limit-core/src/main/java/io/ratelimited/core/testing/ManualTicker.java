@@ -62,7 +62,7 @@ public final class ManualTicker implements Ticker {
 
     /**
      * A new start, for the next test: lets the time pass for which callers and tasks wait now, sets the wall clock back to
-     * where it was constructed, and begins to count {@link #elapsed} anew. The monotonic time goes on.
+     * where it was constructed, and starts to count {@link #elapsed} anew. The monotonic time goes on.
      */
     public void restart() {
         long longest = 0;

@@ -1,4 +1,4 @@
-/** Tools for tests of an application's own limits, without sleeping. */
+/** Tools for tests of an application's own limits, without waiting. */
 @NullMarked
 package io.ratelimited.core.testing;
 

@@ -21,14 +21,14 @@ import org.springframework.core.Ordered;
 /**
  * Properties under {@code rate-limit}.
  *
- * @param enabled Whether anything is limited; when false, annotated methods are called without a limit.
- * @param backend Where the state of limits lives.
- * @param defaults What applies to limits that say nothing themselves.
- * @param limits Limits by name; a property set here wins over the annotation.
+ * @param enabled Whether limits apply; if false, annotated methods are called without a limit.
+ * @param backend Backend that stores the state of limits.
+ * @param defaults Default properties of all limits.
+ * @param limits Limits by name; properties override the annotation.
  * @param memory Limits in memory.
- * @param http Answers to HTTP requests.
- * @param routes Limits on requests by path, without annotations; all routes that match a request apply to it.
- * @param clients Limits on calls to others, by the name of the client.
+ * @param http HTTP requests and responses.
+ * @param routes Limits by path, without annotations; all routes that match a request apply.
+ * @param clients Limits on outgoing HTTP calls, by the name of the client.
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
  * @param actuator The actuator endpoint.
@@ -51,7 +51,7 @@ public record RateLimitProperties(
     /**
      * Limits in memory.
      *
-     * @param maximumKeys Keys that each limit remembers at the most; by default what half of the heap holds, at the most 1000000.
+     * @param maximumKeys Maximum number of keys that each limit tracks; by default what fits into half of the heap, at most 1000000.
      */
     public record Memory(@Nullable Long maximumKeys) {
 
@@ -62,14 +62,14 @@ public record RateLimitProperties(
     }
 
     /**
-     * Answers to HTTP requests.
+     * HTTP requests and responses.
      *
      * @param headers Which rate limit headers responses have.
-     * @param status Status of a refused request.
-     * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
-     * @param trustedProxies Proxies before the application, for clientIp: how many every request passes, such as 1, or their networks, such as 10.0.0.0/8; without it clientIp is what the server resolved.
-     * @param translationPrefixes Prefixes by which your own network translates IPv4 addresses (NAT64), such as 2001:db8:64::/96; the standard ones are known.
-     * @param openApi Whether the OpenAPI document of springdoc shows what limits mean to clients.
+     * @param status HTTP status of a rejected request.
+     * @param ipv6PrefixLength Number of leading bits of an IPv6 address that identify a client.
+     * @param trustedProxies Proxies in front of the application, for clientIp: how many every request passes, such as 1, or their networks, such as 10.0.0.0/8; without it, clientIp is the address that the server reports.
+     * @param translationPrefixes NAT64 prefixes of your own network, such as 2001:db8:64::/96; the standard prefixes are known.
+     * @param openApi Whether the OpenAPI document of springdoc shows 429 responses and rate limit headers.
      */
     public record Http(
             @DefaultValue("standard") Headers headers,
@@ -82,13 +82,13 @@ public record RateLimitProperties(
     /**
      * Limits on Redis.
      *
-     * @param url Address of Redis for the limits alone, such as redis://localhost:6379, redis-sentinel://one,two#primary, or redis://one,two for a cluster; without it, what the application connects with.
-     * @param timeout Longest wait for an answer; after it the failure policy decides.
-     * @param onFailure What decides when Redis does not answer.
-     * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
-     * @param keyPrefix Prefix of all keys in Redis: applications with one prefix share limits of the same name; defaults to rl: and spring.application.name.
-     * @param timeSource Where scripts get their time from; the same on all instances.
-     * @param shareChanges Whether a change of a limit at run time reaches all instances, and stays in force over restarts.
+     * @param url Address of Redis for the limits, such as redis://localhost:6379, redis-sentinel://one,two#primary, or redis://one,two for a cluster; by default, the connection of the application.
+     * @param timeout Maximum wait for a response; then the on-failure policy applies.
+     * @param onFailure Policy while Redis is unavailable.
+     * @param expectedNodes Number of instances that share the limits while Redis is unavailable; counted by default.
+     * @param keyPrefix Prefix of all keys in Redis: applications with the same prefix share limits of the same name; defaults to rl: and spring.application.name.
+     * @param timeSource Source of the time in scripts; the same on all instances.
+     * @param shareChanges Whether a change of a limit at run time applies to all instances, and survives restarts.
      */
     public record Redis(
             @Nullable String url,
@@ -112,7 +112,7 @@ public record RateLimitProperties(
      * The aspect.
      *
      * @param order Order among other advice; the default is outside transactions, caching and circuit breakers, and inside retries.
-     * @param mode How the aspect reaches methods.
+     * @param mode How the aspect intercepts methods.
      */
     public record Aspect(
             @DefaultValue("" + DEFAULT_ORDER) int order,
@@ -129,7 +129,7 @@ public record RateLimitProperties(
     /**
      * The actuator endpoint.
      *
-     * @param maskKeys Whether the endpoint shows stand-ins instead of keys, which may be credentials or personal data.
+     * @param maskKeys Whether the endpoint masks keys, which can be credentials or personal data.
      */
     public record Actuator(@DefaultValue("true") boolean maskKeys) {}
 

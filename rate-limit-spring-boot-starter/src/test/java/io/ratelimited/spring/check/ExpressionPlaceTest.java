@@ -34,7 +34,7 @@ final class ExpressionPlaceTest {
                 .withPropertyValues("rate-limit.limits.pets." + property + "=" + text)
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .contains("(rate-limit.limits.pets." + property + ", used by @RateLimited on "
+                        .contains("Origin: rate-limit.limits.pets." + property + ", used by @RateLimited on "
                                 + Pets.class.getName()));
     }
 
@@ -44,7 +44,7 @@ final class ExpressionPlaceTest {
                 .withPropertyValues("rate-limit.limits.wrong.rate=9/s")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .contains("(@RateLimited on " + Wrong.class.getName() + ".find(Owner))"));
+                        .contains("Origin: @RateLimited on " + Wrong.class.getName() + ".find(Owner)."));
     }
 
     @ParameterizedTest
@@ -81,7 +81,7 @@ final class ExpressionPlaceTest {
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
                         .contains(
-                                "(rate-limit.limits.final." + property,
+                                "Origin: rate-limit.limits.final." + property,
                                 property + " reads " + missing + " of ",
                                 owner + ", which does not declare it, in \"" + text + "\"",
                                 meant == null || meant.isEmpty() ? "" : "did you mean '" + meant + "'?"));

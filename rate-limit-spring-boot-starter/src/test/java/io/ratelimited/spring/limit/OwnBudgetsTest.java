@@ -32,8 +32,8 @@ class OwnBudgetsTest {
                     assertThat(limits.tryAcquire("search", "user 4711", 4_711)).isTrue();
                     assertThatExceptionOfType(InvalidRateLimitException.class)
                             .isThrownBy(() -> limits.override("search", "one more", rate("3/h"), null))
-                            .withMessageContaining("10000 callers have a budget of their own")
-                            .satisfies(ex -> assertThat(ex.remedy()).contains("end one of them"));
+                            .withMessageContaining("10000 callers have an override")
+                            .satisfies(ex -> assertThat(ex.remedy()).contains("remove one of them"));
 
                     limits.removeOverride("search", "user 1");
                     limits.override("search", "one more", rate("77777/h"), null);

@@ -363,7 +363,7 @@ class FleetChangesTest {
         }
         assertThatThrownBy(() -> limits(two).override("search", "too many", small, null))
                 .isInstanceOf(InvalidRateLimitException.class)
-                .hasMessageContaining("10000 callers have a budget of their own");
+                .hasMessageContaining("10000 callers have an override");
         ConfigurableApplicationContext three = instance();
         assertThat(three.getBean(RateLimitsEndpoint.class).limit("search", null))
                 .containsEntry("budgets", 10_000);

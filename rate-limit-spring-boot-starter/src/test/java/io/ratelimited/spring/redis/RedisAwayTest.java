@@ -177,7 +177,7 @@ class RedisAwayTest {
         assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
         assertThat(get("/login").statusCode()).isEqualTo(200);
         assertHealth("UP", "UP", "redis");
-        assertThat(output.getAll().lines().filter(line -> line.contains("Redis does not decide")))
+        assertThat(output.getAll().lines().filter(line -> line.contains("Redis is unavailable (")))
                 .singleElement()
                 .asString()
                 .contains("WARN");

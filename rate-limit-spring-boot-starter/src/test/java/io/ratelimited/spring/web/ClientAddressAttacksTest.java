@@ -180,7 +180,7 @@ class ClientAddressAttacksTest {
     void whatIsNeitherHopsNorNetworksIsInvalid(String written) {
         assertThatThrownBy(() -> TrustedProxies.of(List.of(written.split(", ", -1))))
                 .isInstanceOf(InvalidRateLimitException.class)
-                .hasMessageContaining("Property rate-limit.http.trusted-proxies must be");
+                .hasMessageContaining("Property rate-limit.http.trusted-proxies is ");
     }
 
     @Test
@@ -188,7 +188,7 @@ class ClientAddressAttacksTest {
         assertThatThrownBy(() -> start("trusted-proxies=1, 2").close())
                 .satisfies(failure -> assertThat(root(failure))
                         .isInstanceOf(InvalidRateLimitException.class)
-                        .hasMessageContaining("Property rate-limit.http.trusted-proxies must be"));
+                        .hasMessageContaining("Property rate-limit.http.trusted-proxies is "));
     }
 
     @ParameterizedTest
@@ -342,7 +342,7 @@ class ClientAddressAttacksTest {
         assertThat(output)
                 .containsOnlyOnce(
                         "A request has " + header + ", and rate-limit.http.trusted-proxies is not set: clientIp is")
-                .contains("set rate-limit.http.trusted-proxies to the number");
+                .contains("Set rate-limit.http.trusted-proxies to the number");
     }
 
     @Test

@@ -85,8 +85,8 @@ class ClientAddressTest {
         assertThatThrownBy(() -> Network.translations(List.of(prefix)))
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining(
-                        "Property rate-limit.http.translation-prefixes must be IPv6 prefixes of 32, 40, 48,"
-                                + " 56, 64 or 96 bits, such as 2001:db8:64::/96: \"" + prefix);
+                        "Property rate-limit.http.translation-prefixes is \"" + prefix
+                                + "\", but must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits");
     }
 
     @Test

@@ -73,7 +73,7 @@ class UnavailableTest {
                     .contains("\"" + limit + "\"");
             assertThat(refusal.body())
                     .as(limit)
-                    .contains("\"title\":\"Service Unavailable\"", "Rate limit '" + limit + "' cannot be decided")
+                    .contains("\"title\":\"Service Unavailable\"", "Rate limit '" + limit + "' is unavailable")
                     .doesNotContain("quota", "exceeded", "reduced", "violated");
         }
         HttpResponse<String> page = server.get("/plain", "Accept", "text/html");
@@ -83,7 +83,7 @@ class UnavailableTest {
         RateLimits limits = server.context.getBean(RateLimits.class);
         assertThatExceptionOfType(RateLimitExceededException.class)
                 .isThrownBy(() -> limits.execute("plain", null, () -> "goes"))
-                .withMessageContaining("cannot be decided")
+                .withMessageContaining("is unavailable")
                 .withMessageNotContaining("exceeded")
                 .satisfies(refusal -> {
                     assertThat(refusal.decision().source()).isEqualTo(Source.UNAVAILABLE);

@@ -16,7 +16,7 @@ import java.lang.annotation.Target;
  *       of this type in the configuration of the test replaces ours.
  *   <li>A call that waits moves the time itself and goes on, unless the test calls {@code ticker.autoAdvance(false)}. A wait
  *       for a call in flight ends when that call ends, or after the longest wait in real time.
- *   <li>Each test method begins with fresh budgets, with the limits as they are configured, and with the wall clock where
+ *   <li>Each test method starts with fresh budgets, with the limits as they are configured, and with the wall clock where
  *       the ticker was constructed; calls that still wait from the test before are woken. Test methods of one context run
  *       one after the other, also where tests run in parallel.
  *   <li>Limits live in memory, whatever backend the properties name: no Redis is needed.

@@ -15,7 +15,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
     /**
      * Makes the call, and fails unless it throws a {@link RateLimitExceededException}, or an exception that was caused by one.
      *
-     * @return to go on with the decision that refused it
+     * @return to go on with the decision that rejected it
      */
     public DecisionAssert isRateLimited() {
         RateLimitExceededException refusal = call();
@@ -26,7 +26,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
         return new DecisionAssert(refusal.decision()).as(descriptionText());
     }
 
-    /** Makes the call, and fails if a rate limit refuses it. Throws what else the call throws. */
+    /** Makes the call, and fails if a rate limit rejects it. Throws what else the call throws. */
     public CallAssert isNotRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal != null) {
@@ -35,7 +35,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
         return this;
     }
 
-    /** The refusal; null when the call returned. */
+    /** The rejection; null when the call returned. */
     private @Nullable RateLimitExceededException call() {
         try {
             actual.call();

@@ -13,12 +13,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         super(actual, DecisionAssert.class);
     }
 
-    /** Fails unless the call was refused. */
+    /** Fails unless the call was rejected. */
     public DecisionAssert isRateLimited() {
         return require(!decision().admitted(), "a refusal", "the call was admitted");
     }
 
-    /** Fails if the call was refused; it may have to wait. */
+    /** Fails if the call was rejected; it may have to wait. */
     public DecisionAssert isNotRateLimited() {
         return require(decision().admitted(), "an admitted call", "it was refused");
     }
@@ -28,7 +28,7 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return equal("limit", limit, decision().limit());
     }
 
-    /** Fails unless the call was refused, and a lone retry is admitted after exactly this time. */
+    /** Fails unless the call was rejected, and a lone retry is admitted after exactly this time. */
     public DecisionAssert retryAfter(Duration expected) {
         return equal("retryAfter", expected, decision().retryAfter());
     }
@@ -38,7 +38,7 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return require(decision().never(), "a refusal for good", "a retry can succeed");
     }
 
-    /** Fails unless the call was refused because the limit has blocked its key. */
+    /** Fails unless the call was rejected because the limit has blocked its key. */
     public DecisionAssert isBlocked() {
         return require(decision().blocked(), "a blocked key", "it is not blocked");
     }

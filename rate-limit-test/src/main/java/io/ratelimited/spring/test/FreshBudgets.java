@@ -58,7 +58,7 @@ final class FreshBudgets {
                 RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, limiter);
     }
 
-    /** A test begins, when the one before has ended. */
+    /** A test starts, when the one before has ended. */
     void begin() throws InterruptedException {
         LimitRegistry registry = limits.get();
         turn.acquire();
@@ -82,7 +82,7 @@ final class FreshBudgets {
 
         private volatile RateLimiter limiter;
         private @Nullable Limit first;
-        /** Hear of blocks, whichever limiter begins them. */
+        /** Hear of blocks, whichever limiter starts them. */
         private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
 
         Renewable(RateLimiter limiter) {

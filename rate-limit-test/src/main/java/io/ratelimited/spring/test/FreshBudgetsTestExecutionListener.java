@@ -8,7 +8,7 @@ import org.springframework.test.context.TestExecutionListener;
 /** Gives each method of a test with {@link AutoConfigureRateLimits} fresh budgets. */
 final class FreshBudgetsTestExecutionListener implements TestExecutionListener, Ordered {
 
-    /** Behind the listeners of {@code @DirtiesContext}: begins in the new context, and ends before the old one is closed. */
+    /** Behind the listeners of {@code @DirtiesContext}: starts in the new context, and ends before the old one is closed. */
     private static final int ORDER = 3500;
 
     private static final String BUDGETS = FreshBudgets.class.getName();

@@ -31,7 +31,7 @@ import org.springframework.core.env.Environment;
 @Import(RateLimitTestAutoConfiguration.Backends.class)
 final class RateLimitTestAutoConfiguration {
 
-    /** Wins over a ticker of the application; one for tests that the test configures wins over this. */
+    /** Wins over a ticker of the application; one for tests that the test configures overrides this. */
     @Bean("io.ratelimited.rateLimitManualTicker")
     @Primary
     @ConditionalOnMissingBean
@@ -69,7 +69,7 @@ final class RateLimitTestAutoConfiguration {
         }
     }
 
-    /** The first of the factories, whoever else makes limiters of this backend. */
+    /** The first of the factories, anyone who else makes limiters of this backend. */
     private record MemoryInstead(String backend, Set<String> properties, FreshBudgets budgets)
             implements LimiterFactory, Ordered {
 

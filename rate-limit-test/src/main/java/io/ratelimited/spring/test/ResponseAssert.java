@@ -22,13 +22,13 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
         return isRateLimited(429);
     }
 
-    /** Fails unless the status is that of {@code rate-limit.http.status}, or of the application's own answer to refusals. */
+    /** Fails unless the status is that of {@code rate-limit.http.status}, or of the application's own answer to rejections. */
     public ResponseAssert<A> isRateLimited(int status) {
         response.isRateLimited(status);
         return this;
     }
 
-    /** Fails if the status is 429, or the body is the problem detail of a refusal. */
+    /** Fails if the status is 429, or the body is the problem detail of a rejection. */
     public ResponseAssert<A> isNotRateLimited() {
         response.isNotRateLimited();
         return this;
@@ -49,7 +49,7 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
         return this;
     }
 
-    /** Fails if there is a {@code Retry-After}: refusals for good have none, and those of calls in flight. */
+    /** Fails if there is a {@code Retry-After}: rejections for good have none, and those of calls in flight. */
     public ResponseAssert<A> noRetryAfter() {
         response.noRetryAfter();
         return this;
