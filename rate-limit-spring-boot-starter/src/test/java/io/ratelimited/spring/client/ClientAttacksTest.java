@@ -443,7 +443,7 @@ class ClientAttacksTest {
     @ValueSource(strings = {"x:0", "x:65536", "a..b", ".a", "[:::1]", "[1]", "[1.2.3.4]"})
     void aHostThatNoCallCanHaveStopsTheStart(String host) {
         runner("rate-limit.clients.none.hosts[0]=" + host)
-                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("which is no host"));
+                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("which is not a host"));
     }
 
     /** As after a wait for a limit, when another answer has told to pause meanwhile. */
@@ -582,7 +582,7 @@ class ClientAttacksTest {
                     assertThat(output)
                             .contains(
                                     "Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
-                                            + " which calls of clients do not read")
+                                            + " which calls of clients ignore")
                             .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
                     assertThat(TestLimits.of(context).peek("weighed", null).remaining())
                             .isEqualTo(8);

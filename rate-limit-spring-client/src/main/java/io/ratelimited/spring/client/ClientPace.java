@@ -45,7 +45,7 @@ final class ClientPace {
     /** The first call after the pause, until it ends. */
     private @Nullable Pass probe;
 
-    /** A call that proceeds. */
+    /** A call that proceeds; each is another, whatever its fields. */
     static final class Pass {
 
         private final String place;
