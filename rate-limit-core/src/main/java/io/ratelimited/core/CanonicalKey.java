@@ -36,6 +36,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -121,7 +122,11 @@ public final class CanonicalKey {
      * @throws IllegalArgumentException for an object that is no key; the message names its class
      */
     public static String text(Object key) {
-        return key instanceof String string ? ofString(string) : ofOther(key);
+        return text(key, Function.identity());
+    }
+
+    private static String text(Object key, Function<Object, @Nullable Object> parts) {
+        return key instanceof String string ? ofString(string) : ofOther(key, parts);
     }
 
     /**
@@ -130,11 +135,22 @@ public final class CanonicalKey {
      * @throws IllegalArgumentException for an object that is no key; the message names its class
      */
     public static Object frozen(Object key) {
+        return frozen(key, Function.identity());
+    }
+
+    /**
+     * {@link #frozen(Object)}, where other values may stand for parts of the key.
+     *
+     * @param parts is given each part of a key of several, at any depth, and returns the value that stands for it, or null; may
+     *     throw for a part that is no key
+     * @throws IllegalArgumentException for an object that is no key; the message names its class
+     */
+    public static Object frozen(Object key, Function<Object, @Nullable Object> parts) {
         boolean constant = key instanceof String
                 || key instanceof CanonicalKey
                 || key instanceof Enum
                 || SIMPLE.contains(key.getClass());
-        return constant ? key : new CanonicalKey(ofOther(key));
+        return constant ? key : new CanonicalKey(ofOther(key, parts));
     }
 
     /**
@@ -178,7 +194,7 @@ public final class CanonicalKey {
         return string.startsWith("(") ? shorten("(String)" + string) : shorten(string);
     }
 
-    private static String ofOther(Object key) {
+    private static String ofOther(Object key, Function<Object, @Nullable Object> parts) {
         if (SIMPLE.contains(key.getClass())) {
             return shorten('(' + key.getClass().getSimpleName() + ')' + value(key));
         }
@@ -192,12 +208,12 @@ public final class CanonicalKey {
             return ofString(key.toString());
         }
         if (key instanceof Principal principal) {
-            return part(principal.getName());
+            return part(principal.getName(), Function.identity());
         }
         if (key instanceof Optional<?> optional) {
-            return part(optional.orElse(null));
+            return part(optional.orElse(null), parts);
         }
-        return shorten(ofSeveral(key));
+        return shorten(ofSeveral(key, parts));
     }
 
     /** Returns one value for all spellings of a value, so that nobody gets another budget by writing it in another way. */
@@ -227,32 +243,32 @@ public final class CanonicalKey {
                 : key;
     }
 
-    private static String ofSeveral(Object key) {
+    private static String ofSeveral(Object key, Function<Object, @Nullable Object> parts) {
         Class<?> type = key.getClass();
         StringBuilder all = new StringBuilder();
         if (key instanceof Record) {
             all.append("(record ").append(type.getName()).append(')');
-            COMPONENTS.get(type).forEach(component -> append(all, value(component, key)));
+            COMPONENTS.get(type).forEach(component -> append(all, value(component, key), parts));
         } else if (key instanceof Map<?, ?> map) {
             all.append("(Map)");
             map.entrySet().stream()
-                    .map(entry -> append(append(new StringBuilder(), entry.getKey()), entry.getValue())
+                    .map(entry -> append(append(new StringBuilder(), entry.getKey(), parts), entry.getValue(), parts)
                             .toString())
                     .sorted()
                     .forEach(all::append);
         } else if (key instanceof Set<?> set) {
             all.append("(Set)");
             set.stream()
-                    .map(element -> append(new StringBuilder(), element).toString())
+                    .map(element -> append(new StringBuilder(), element, parts).toString())
                     .sorted()
                     .forEach(all::append);
         } else if (key instanceof Collection<?> elements) {
             all.append("(List)");
-            elements.forEach(element -> append(all, element));
+            elements.forEach(element -> append(all, element, parts));
         } else if (type.isArray()) {
             all.append("(List)");
             for (int i = 0; i < Array.getLength(key); i++) {
-                append(all, Array.get(key, i));
+                append(all, Array.get(key, i), parts);
             }
         } else {
             throw new IllegalArgumentException(
@@ -263,13 +279,15 @@ public final class CanonicalKey {
         return all.toString();
     }
 
-    private static StringBuilder append(StringBuilder all, @Nullable Object element) {
-        String part = part(element);
+    private static StringBuilder append(
+            StringBuilder all, @Nullable Object element, Function<Object, @Nullable Object> parts) {
+        String part = part(element, parts);
         return all.append(part.length()).append(':').append(part);
     }
 
-    private static String part(@Nullable Object part) {
-        return part == null ? NULL : text(part);
+    private static String part(@Nullable Object part, Function<Object, @Nullable Object> parts) {
+        Object known = part == null ? null : parts.apply(part);
+        return known == null ? NULL : text(known, parts);
     }
 
     /** The accessors of a record are public, but its class need not be: the look-up has the rights of the record. */

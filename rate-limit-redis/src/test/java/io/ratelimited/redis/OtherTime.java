@@ -64,6 +64,11 @@ public record OtherTime(RedisConnector connector, Supplier<CompletionStage<List<
         }
 
         @Override
+        public void takeBack(CompletionStage<?> call) {
+            link.takeBack(call);
+        }
+
+        @Override
         public CompletionStage<Long> delete(String key) {
             return link.delete(key);
         }

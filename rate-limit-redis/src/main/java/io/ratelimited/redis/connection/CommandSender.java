@@ -42,6 +42,9 @@ final class CommandSender {
     interface Command<T> {
 
         CompletionStage<T> sendOn(RedisLink link, boolean asking);
+
+        /** Is given a reply that has come after its caller was decided without it, on a thread of the connection. */
+        default void late(T reply) {}
     }
 
     /** @param testTime replaces the time argument of scripts in tests */
@@ -166,7 +169,10 @@ final class CommandSender {
         return reply;
     }
 
-    /** The reply to one command. Fails when it is late; the command is then taken back if it has not been sent. */
+    /**
+     * The reply to one command. Fails when it is late; the command is then taken back if it has not been sent, and gets its reply
+     * all the same if it has.
+     */
     private final class Reply<T> extends CompletableFuture<T> implements Deadlines.Timed {
 
         private final String[] keys;
@@ -183,7 +189,7 @@ final class CommandSender {
 
         private volatile long sentAt = threads.nanos();
         private final long deadline = deadlines.of(sentAt);
-        private volatile @Nullable CompletableFuture<?> sent;
+        private volatile @Nullable Runnable takeBack;
 
         private Reply(String[] keys, boolean awaited, Command<T> command, Server server) {
             this.keys = keys;
@@ -206,10 +212,10 @@ final class CommandSender {
 
         private void sendOn(RedisLink link, Server target, boolean asking) {
             CompletableFuture<T> answer = Replies.of(() -> command.sendOn(link, asking));
-            sent = answer;
+            takeBack = () -> link.takeBack(answer);
             if (isDone()) {
                 // It has expired while it was sent.
-                answer.cancel(false);
+                link.takeBack(answer);
             }
             answer.whenComplete((value, failure) -> {
                 if (failure != null) {
@@ -218,7 +224,9 @@ final class CommandSender {
                     target.answered();
                     reading.set(reading.get() + 1);
                     try {
-                        complete(value);
+                        if (!complete(value)) {
+                            command.late(value);
+                        }
                     } finally {
                         reading.set(reading.get() - 1);
                     }
@@ -290,9 +298,11 @@ final class CommandSender {
             TimeoutException late = new TimeoutException("Redis did not respond in time");
             health.timedOut();
             server.failed(key, sentAt, late, awaited);
-            CompletableFuture<?> unanswered = sent;
-            if (completeExceptionally(late) && unanswered != null) {
-                unanswered.cancel(false);
+            if (completeExceptionally(late)) {
+                Runnable unsent = takeBack;
+                if (unsent != null) {
+                    unsent.run();
+                }
             }
         }
     }

@@ -224,7 +224,27 @@ public final class GuardedConnection implements AutoCloseable {
      * error.
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
-        return sender.send(on, !script.equals(Script.HEARTBEAT), (link, asking) -> link.eval(script, on, args, asking));
+        return eval(script, on, args, reply -> {});
+    }
+
+    /**
+     * Runs a script in the same way.
+     *
+     * @param late is given the reply if it comes after the future has failed, on a thread of the connection: it must not block
+     */
+    public CompletableFuture<List<Object>> eval(
+            Script script, String[] on, ScriptArguments args, Consumer<List<Object>> late) {
+        return sender.send(on, !script.equals(Script.HEARTBEAT), new CommandSender.Command<>() {
+            @Override
+            public CompletionStage<List<Object>> sendOn(RedisLink link, boolean asking) {
+                return link.eval(script, on, args, asking);
+            }
+
+            @Override
+            public void late(List<Object> reply) {
+                late.accept(reply);
+            }
+        });
     }
 
     /** Looks whether servers remove keys when their memory is full. Completes when all have replied or failed. */

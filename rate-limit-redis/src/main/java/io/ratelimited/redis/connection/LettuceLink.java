@@ -114,6 +114,13 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
+    public void takeBack(CompletionStage<?> call) {
+        if (call instanceof Call unsentCall) {
+            unsentCall.unwanted = true;
+        }
+    }
+
+    @Override
     public CompletionStage<List<Object>> time() {
         return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8)));
     }
@@ -121,10 +128,7 @@ final class LettuceLink implements RedisLink {
     @Override
     public CompletionStage<Long> delete(String key) {
         Call call = new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key));
-        CompletableFuture<Long> removed = write(call).thenApply(reply -> (Long) reply.get(0));
-        // Given up like any other call.
-        removed.whenComplete((number, failure) -> call.cancel(false));
-        return removed;
+        return write(call).thenApply(reply -> (Long) reply.get(0));
     }
 
     @Override
@@ -215,14 +219,14 @@ final class LettuceLink implements RedisLink {
         if (next instanceof Evaluation evaluation && check.isDue()) {
             commands.add(check(evaluation.keys));
         }
-        if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
+        if (next != null && next.isWanted() && !next.asking && unsent.isEmpty()) {
             // Alone: nobody pays for company.
             commands.add(command(next));
             return;
         }
         Map<MergeKey, List<Evaluation>> groups = new LinkedHashMap<>();
         for (int taken = 1; next != null; next = taken++ < max ? unsent.poll() : null) {
-            if (next.isDone()) {
+            if (!next.isWanted()) {
                 pending.decrementAndGet();
             } else if (next instanceof Evaluation evaluation && evaluation.mergeKey != null) {
                 List<Evaluation> group = groups.computeIfAbsent(evaluation.mergeKey, unused -> new ArrayList<>());
@@ -363,6 +367,8 @@ final class LettuceLink implements RedisLink {
         CommandArgs<String, String> args;
         /** Sent behind a command that says so. */
         final boolean asking;
+        /** Its caller has given up. */
+        volatile boolean unwanted;
 
         private Call(CommandType type, CommandArgs<String, String> args) {
             this(type, args, false);
@@ -372,6 +378,10 @@ final class LettuceLink implements RedisLink {
             this.type = type;
             this.args = args;
             this.asking = asking;
+        }
+
+        private boolean isWanted() {
+            return !unwanted && !isDone();
         }
     }
 

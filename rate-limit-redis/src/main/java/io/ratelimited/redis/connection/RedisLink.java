@@ -18,6 +18,14 @@ public interface RedisLink extends AutoCloseable {
      */
     CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking);
 
+    /**
+     * Takes a script call back if it has not been sent: it never runs then. The reply to one that has been sent still comes, however
+     * late.
+     *
+     * @param call as {@link #eval} has returned it
+     */
+    default void takeBack(CompletionStage<?> call) {}
+
     /** The time of the server: seconds since 1970, and microseconds, as text. */
     CompletionStage<List<Object>> time();
 

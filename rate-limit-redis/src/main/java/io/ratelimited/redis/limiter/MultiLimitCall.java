@@ -143,7 +143,12 @@ final class MultiLimitCall {
         }
         keys.addAll(blocks);
         return context.connection()
-                .eval(Script.DECIDE, keys.toArray(String[]::new), arguments(used))
+                .eval(
+                        Script.DECIDE,
+                        keys.toArray(String[]::new),
+                        arguments(used),
+                        // The call was decided without it.
+                        reply -> giveBack(decided(used, reply, sentAt)))
                 .thenApply(reply -> decided(used, reply, sentAt))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? byScriptsOfTheirOwn()

@@ -248,6 +248,7 @@ final class NodeBlocks {
      * Asks Redis about calls of one key, and for its block.
      *
      * @param budget asks for the budget alone
+     * @param late is given a reply that has come after the future has failed
      */
     CompletableFuture<ScriptReply[]> ask(
             String name,
@@ -255,24 +256,31 @@ final class NodeBlocks {
             String operation,
             ScriptParameters current,
             List<PermitRequest> calls,
-            Supplier<CompletableFuture<ScriptReply[]>> budget) {
+            Supplier<CompletableFuture<ScriptReply[]>> budget,
+            Consumer<ScriptReply[]> late) {
         GuardedConnection connection = context.connection();
         CompletableFuture<?> first = askedWhatWasLifted;
         if (!first.isDone() && !connection.isDown()) {
-            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget));
+            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late));
         }
         String fullName = current.fullName(name);
         String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         return connection
-                .eval(Script.DECIDE, keys, current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls))
-                .thenApply(reply -> {
-                    ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
-                    learn(text, state);
-                    return current.read(ScriptBlocks.without(reply), calls, state);
-                })
+                .eval(
+                        Script.DECIDE,
+                        keys,
+                        current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
+                        reply -> late.accept(read(text, current, calls, reply)))
+                .thenApply(reply -> read(text, current, calls, reply))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
+    }
+
+    private ScriptReply[] read(String text, ScriptParameters current, List<PermitRequest> calls, List<Object> reply) {
+        ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
+        learn(text, state);
+        return current.read(ScriptBlocks.without(reply), calls, state);
     }
 
     /**

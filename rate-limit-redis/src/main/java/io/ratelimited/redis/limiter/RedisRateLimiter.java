@@ -180,7 +180,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (current.blocks() == null || text == null) {
             return super.ask(name, operation, current, calls);
         }
-        return blocks.ask(name, text, operation, current, calls, () -> super.ask(name, operation, current, calls))
+        return blocks.ask(
+                        name,
+                        text,
+                        operation,
+                        current,
+                        calls,
+                        () -> super.ask(name, operation, current, calls),
+                        replies -> late(name, operation, calls, replies))
                 .thenApply(replies -> {
                     ScriptReply owed = blocks.owed(text, current);
                     for (int i = 0; owed != null && i < replies.length; i++) {
@@ -194,6 +201,16 @@ public final class RedisRateLimiter extends RemoteLimiter {
                     }
                     return replies;
                 });
+    }
+
+    /** {@inheritDoc} Gives back what it has taken for them, also what this node would have leased; the last grant first. */
+    @Override
+    void late(String name, String operation, List<PermitRequest> calls, ScriptReply[] replies) {
+        for (int i = replies.length - 1; operation.equals("take") && i >= 0; i--) {
+            if (replies[i].admitted() && calls.get(i).refunded() == null) {
+                giveBack(name, calls.get(i).permits(), replies[i]);
+            }
+        }
     }
 
     /** Asks Redis, together with other calls of the key. */

@@ -291,9 +291,17 @@ abstract class RemoteLimiter implements JointRateLimiter {
     /** Asks Redis about calls under this limit alone. Fails also with a reply that is not of the script. */
     CompletableFuture<ScriptReply[]> ask(
             String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
-        return eval(name, current, current.arguments(operation, connection().time(), calls))
+        return connection()
+                .eval(
+                        Script.DECIDE,
+                        new String[] {current.fullName(name)},
+                        current.arguments(operation, connection().time(), calls),
+                        reply -> late(name, operation, calls, current.read(reply, calls)))
                 .thenApply(reply -> current.read(reply, calls));
     }
+
+    /** Redis has decided about calls after {@link #ask} has failed, and their callers were decided without it. */
+    void late(String name, String operation, List<PermitRequest> calls, ScriptReply[] replies) {}
 
     /** @param current under which the arguments were made */
     CompletableFuture<List<Object>> eval(String name, ScriptParameters current, ScriptArguments args) {

@@ -126,6 +126,8 @@ final class ScriptedServers implements RedisConnector {
         final String address;
         final Deque<CompletableFuture<List<Object>>> probes = new ArrayDeque<>();
         final Deque<CompletableFuture<List<Object>>> asked = new ArrayDeque<>();
+        /** Calls whose callers have given up. */
+        final List<CompletionStage<?>> takenBack = new ArrayList<>();
         /** The first key of each script that was not a probe. */
         final List<String> keys = new ArrayList<>();
         /** Those scripts. */
@@ -164,6 +166,11 @@ final class ScriptedServers implements RedisConnector {
                 whileSending.run();
             }
             return reply;
+        }
+
+        @Override
+        public void takeBack(CompletionStage<?> call) {
+            takenBack.add(call);
         }
 
         @Override

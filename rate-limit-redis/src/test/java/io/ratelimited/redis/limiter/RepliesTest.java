@@ -3,6 +3,10 @@ package io.ratelimited.redis.limiter;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.CommandType;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -228,6 +232,33 @@ class RepliesTest {
         broken = false;
         until(() -> limiter.peek("k", 1, 0).remaining() == 7, "charged", PATIENCE);
         assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+    }
+
+    @Test
+    void whatRedisCountsAfterTheCallWasRejectedHereIsGivenBack() {
+        RateLimiter limiter = backend(OPTIONS.timeout(Duration.ofMillis(50)))
+                .limiter(
+                        Limit.of("overruled", Algorithm.FIXED_WINDOW)
+                                .rate("5/d")
+                                .build(),
+                        RedisLimitOptions.DEFAULTS.onFailure(OnFailure.DENY));
+        until(() -> limiter.peek("k", 1, 0).source() == Source.REDIS, "Redis decides", PATIENCE);
+        pause("PAUSE", "600000", "WRITE");
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.UNAVAILABLE);
+        pause("UNPAUSE");
+        until(() -> limiter.peek("k", 1, 0).source() == Source.REDIS, "Redis decides again", PATIENCE);
+        until(() -> limiter.peek("k", 1, 0).remaining() == 5, "given back", Duration.ofSeconds(20));
+    }
+
+    /** The server keeps scripts waiting. */
+    private static void pause(String... words) {
+        CommandArgs<String, String> args = new CommandArgs<>(StringCodec.UTF8);
+        for (String word : words) {
+            args.add(word);
+        }
+        REDIS.server()
+                .<String>ask(
+                        commands -> commands.dispatch(CommandType.CLIENT, new StatusOutput<>(StringCodec.UTF8), args));
     }
 
     @Test

@@ -9,10 +9,12 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.SentArguments;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
@@ -208,6 +210,9 @@ final class Network implements RedisConnector {
         private final CompletableFuture<Void> broken = new CompletableFuture<>();
         private final Set<Sent<?>> underWay = new LinkedHashSet<>();
         private final List<Sent<?>> unsent = new ArrayList<>();
+        /** Results of scripts whose callers have given up. */
+        private final Set<CompletionStage<?>> unwanted = Collections.newSetFromMap(new WeakHashMap<>());
+
         private boolean closed;
         /** What has not arrived never will. */
         private boolean severed;
@@ -266,10 +271,19 @@ final class Network implements RedisConnector {
                     result.complete(reply);
                 } else if (!unknown || withText) {
                     result.completeExceptionally(failure);
-                } else if (!result.isDone()) {
+                } else if (isWanted(result)) {
                     eval(script, keys, args, asking, true, result);
                 }
             });
+        }
+
+        @Override
+        public void takeBack(CompletionStage<?> call) {
+            unwanted.add(call);
+        }
+
+        private boolean isWanted(CompletableFuture<?> result) {
+            return !result.isDone() && !unwanted.contains(result);
         }
 
         @Override
@@ -298,7 +312,7 @@ final class Network implements RedisConnector {
             between.run();
             unsent.add(sent);
             world.at(node, world.now(), () -> {
-                if (unsent.remove(sent) && !sent.isDone() && (wanted == null || !wanted.isDone())) {
+                if (unsent.remove(sent) && !sent.isDone() && (wanted == null || isWanted(wanted))) {
                     write(sent);
                 }
             });

@@ -1,18 +1,24 @@
 package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.security.Principal;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -33,12 +39,21 @@ import org.springframework.security.oauth2.core.ClaimAccessor;
 class CallerNamesTest {
 
     private final Supplier<ManualTicker> ticker = ManualTicker::new;
+    private final AtomicReference<RateLimitOperations> operations = new AtomicReference<>();
 
     private void run(Consumer<Keyed> test) {
-        Contexts.runner(ticker.get()).withBean(Keyed.class).run(context -> {
-            assertThat(context).hasNotFailed();
-            test.accept(context.getBean(Keyed.class));
-        });
+        runBoth((keyed, limits) -> test.accept(keyed));
+    }
+
+    private void runBoth(BiConsumer<Keyed, RateLimits> test) {
+        Contexts.runner(ticker.get())
+                .withBean(Keyed.class)
+                .withPropertyValues("rate-limit.limits.by-hand.rate=1/s", "rate-limit.limits.by-hand.key=#key")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    operations.set(context.getBean(RateLimitOperations.class));
+                    test.accept(context.getBean(Keyed.class), context.getBean(RateLimits.class));
+                });
     }
 
     static class Keyed {
@@ -51,7 +66,36 @@ class CallerNamesTest {
 
         @RateLimited(rate = "1/s", key = "#key")
         public void callByText(String key) {}
+
+        @RateLimited(name = "by-hand")
+        public void callByHand(String key) {}
+
+        @RateLimited(rate = "1/s", key = "{#caller, #region}")
+        public void callByList(Principal caller, String region) {}
+
+        @RateLimited(rate = "1/s", key = "{caller: #caller, of: {#region}}")
+        public void callByMap(Principal caller, String region) {}
+
+        @RateLimited(rate = "1/s", key = "#caller + ':' + #region")
+        public void callByConcatenation(Principal caller, String region) {}
+
+        @RateLimited(rate = "1/s", key = "#region + '/' + #caller")
+        public void callByConcatenationBehind(Principal caller, String region) {}
+
+        @RateLimited(rate = "1/s", key = "#of")
+        public void callByRecord(Of of) {}
+
+        @RateLimited(rate = "1/s", key = "'of ' + #any + '/' + #region")
+        public void callByTextOf(Object any, String region) {}
+
+        @RateLimited(rate = "1/s", key = "#any.toString() + '/' + #region")
+        public void callByOwnTextOf(Object any, String region) {}
+
+        @RateLimited(rate = "1/s", key = "{#any.toString(), #region}")
+        public void callByListOfTexts(Object any, String region) {}
     }
+
+    public record Of(Principal caller, String region) {}
 
     /** A token, which is another object with another text at each login. */
     record Token(String sub, Instant iat) implements ClaimAccessor {
@@ -113,6 +157,84 @@ class CallerNamesTest {
         });
     }
 
+    /** Each way to put a caller into a key of several parts. */
+    private static List<BiConsumer<Keyed, Principal>> ways() {
+        return List.of(
+                (keyed, caller) -> keyed.callByList(caller, "eu"),
+                (keyed, caller) -> keyed.callByMap(caller, "eu"),
+                (keyed, caller) -> keyed.callByConcatenation(caller, "eu"),
+                (keyed, caller) -> keyed.callByConcatenationBehind(caller, "eu"),
+                (keyed, caller) -> keyed.callByRecord(new Of(caller, "eu")));
+    }
+
+    @ParameterizedTest
+    @MethodSource("aCallerHasOneBudgetAfterEachLogin")
+    void soHasOneWhoseNameIsAPartOfTheKey(Supplier<Principal> login) {
+        run(keyed -> ways().forEach(way -> {
+            way.accept(keyed, login.get());
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> way.accept(keyed, login.get()));
+            way.accept(keyed, authenticated("bob"));
+        }));
+    }
+
+    @ParameterizedTest
+    @MethodSource("aCallerHasOneBudgetAfterEachLogin")
+    void soHasOneWhoseKeyIsStatedByHand(Supplier<Principal> login) {
+        runBoth((keyed, limits) -> {
+            assertThat(limits.tryAcquire("by-hand", login.get())).isTrue();
+            assertThat(limits.tryAcquire("by-hand", login.get())).isFalse();
+            assertThat(limits.peek("by-hand", login.get()).admitted()).isFalse();
+            operations.get().reset("by-hand", login.get());
+            assertThatCode(() -> limits.execute("by-hand", login.get(), () -> "done"))
+                    .doesNotThrowAnyException();
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> limits.execute("by-hand", login.get(), () -> "done"));
+            assertThat(limits.tryAcquire("by-hand", List.of(login.get(), "eu"))).isTrue();
+            assertThat(limits.tryAcquire("by-hand", List.of(login.get(), "eu"))).isFalse();
+        });
+    }
+
+    @Test
+    void aPartOfAKeyThatIsTheTextOfAnObjectFailsTheCall() {
+        run(keyed -> {
+            ways().forEach(way -> assertThatIllegalStateException()
+                    .isThrownBy(() -> way.accept(keyed, authenticated(new Nameless())))
+                    .withMessageContainingAll(Nameless.class.getName(), "its id", "the call was not made"));
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> keyed.callByTextOf(new Nameless(), "eu"))
+                    .withMessageContainingAll(Nameless.class.getName(), "its id", "the call was not made");
+            assertThatIllegalStateException().isThrownBy(() -> keyed.callByOwnTextOf(new Nameless(), "eu"));
+            assertThatIllegalStateException().isThrownBy(() -> keyed.callByListOfTexts(new Nameless(), "eu"));
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> keyed.callByOwnTextOf(authenticated("ann"), "eu"))
+                    .withMessageContainingAll("text of an authentication", "principal?.name");
+        });
+    }
+
+    @Test
+    void soDoesOneByHand() {
+        runBoth((keyed, limits) -> {
+            for (Object key : List.of(
+                    authenticated(new Nameless()),
+                    new Nameless().toString(),
+                    "eu/" + new Nameless(),
+                    List.of("eu", authenticated(new Nameless())),
+                    Map.of("eu", new Nameless().toString()),
+                    new Nameless())) {
+                assertThatIllegalArgumentException()
+                        .isThrownBy(() -> limits.tryAcquire("by-hand", key))
+                        .withMessageContainingAll(Nameless.class.getName(), "its id");
+                assertThatIllegalArgumentException().isThrownBy(() -> limits.execute("by-hand", key, () -> "done"));
+                assertThatIllegalArgumentException().isThrownBy(() -> limits.reserve("by-hand", key, 1));
+                assertThatIllegalArgumentException().isThrownBy(() -> limits.peek("by-hand", key));
+                assertThatIllegalArgumentException().isThrownBy(() -> operations.get().reset("by-hand", key));
+                assertThatIllegalArgumentException()
+                        .isThrownBy(() -> operations.get().removeOverride("by-hand", key));
+            }
+        });
+    }
+
     static class Nameless {}
 
     @Test
@@ -131,7 +253,10 @@ class CallerNamesTest {
                 "java.lang.Object@1f",
                 "[B@7cafe",
                 "[Ljava.lang.String;@0",
-                "java.lang.Runnable$$Lambda/0x0012@ff"
+                "java.lang.Runnable$$Lambda/0x0012@ff",
+                "eu:java.lang.Object@1f",
+                "java.lang.Object@1f/eu",
+                "(java.lang.Object@1f, eu)"
             })
     void aTextOfAnObjectIsNoKey(String text) {
         run(keyed -> assertThatIllegalStateException().isThrownBy(() -> keyed.callByText(text)));
@@ -146,7 +271,10 @@ class CallerNamesTest {
                 "@1",
                 "java.lang.Object@",
                 "java.lang.Object@123456789",
-                "a@b@c"
+                "a@b@c",
+                "java.lang.Object@1f.example",
+                "eu:ann@cafe",
+                "ann@cafe/eu"
             })
     void anAddressIsAKey(String text) {
         run(keyed -> {

@@ -206,10 +206,10 @@ class KeysTest {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.web())
-                    .withMessageContaining("clientIp is known in a request of Spring MVC or WebFlux only");
+                    .withMessageContaining("clientIp is known in a request of a servlet or of WebFlux only");
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.header())
-                    .withMessageContaining("header('X-Api-Key') is known in a request of Spring MVC or WebFlux only");
+                    .withMessageContaining("header('X-Api-Key') is known in a request of a servlet or of WebFlux only");
         });
     }
 

@@ -21,20 +21,20 @@ class UncountedRoutesTest {
     };
     private static final String WARNING = "rate-limit.routes limit nothing";
 
-    /** As one of JAX-RS. */
-    private final WebApplicationContextRunner withoutSpringMvc = new WebApplicationContextRunner()
+    /** Whose filters were excluded. */
+    private final WebApplicationContextRunner withoutFilters = new WebApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class));
 
     @Test
     void aWebApplicationWithNeitherStackIsWarned(CapturedOutput output) {
-        withoutSpringMvc
+        withoutFilters
                 .withPropertyValues(ROUTE)
                 .run(context -> assertThat(output).containsOnlyOnce(WARNING));
     }
 
     @Test
     void aLazyOneToo(CapturedOutput output) {
-        withoutSpringMvc
+        withoutFilters
                 .withPropertyValues(ROUTE)
                 .withBean(LazyInitializationBeanFactoryPostProcessor.class)
                 .run(context -> assertThat(output).containsOnlyOnce(WARNING));
@@ -42,8 +42,8 @@ class UncountedRoutesTest {
 
     @Test
     void othersAreNot(CapturedOutput output) {
-        withoutSpringMvc.run(context -> assertThat(context).hasNotFailed());
-        withoutSpringMvc
+        withoutFilters.run(context -> assertThat(context).hasNotFailed());
+        withoutFilters
                 .withPropertyValues(ROUTE)
                 .withConfiguration(AutoConfigurations.of(ServletRateLimitAutoConfiguration.class))
                 .run(context -> assertThat(context).hasNotFailed());

@@ -156,6 +156,10 @@ public final class RunningServer implements AutoCloseable {
         return HttpClient.newHttpClient();
     }
 
+    int port() {
+        return port;
+    }
+
     URI uri(String path) {
         return URI.create("http://localhost:" + port + path);
     }

@@ -105,9 +105,20 @@ class WhereCallsGoOnTest {
 
     @Test
     void onWebFluxReactiveCallsOnRedisGoOnOnTheEventLoopOfTheirRequest() {
-        try (RunningServer server = start(RunningServer.Kind.REACTOR_NETTY, Served.class)) {
+        try (RunningServer server = start(
+                RunningServer.Kind.REACTOR_NETTY, Served.class, SuspendThreads.class, SuspendThreadsService.class)) {
             for (int i = 0; i < REQUESTS; i++) {
-                for (String path : new String[] {"/mono", "/flux", "/routed", "/service", "/client", "/session"}) {
+                for (String path : new String[] {
+                    "/mono",
+                    "/flux",
+                    "/routed",
+                    "/service",
+                    "/client",
+                    "/session",
+                    "/suspend",
+                    "/suspend/service",
+                    "/flow"
+                }) {
                     HttpResponse<String> response = server.get(path);
                     assertThat(response.body())
                             .as(path)
@@ -133,9 +144,11 @@ class WhereCallsGoOnTest {
     @ParameterizedTest
     @CsvSource({"TOMCAT", "JETTY"})
     void onServletsCallsOnRedisGoOnOnAThreadThatMayBlock(RunningServer.Kind kind) {
-        try (RunningServer server = start(kind)) {
+        try (RunningServer server = start(kind, SuspendThreads.class, SuspendThreadsService.class)) {
+            List<String> paths = new ArrayList<>(List.of(LIMITED));
+            paths.addAll(List.of("/suspend", "/suspend/service", "/flow"));
             for (int i = 0; i < REQUESTS; i++) {
-                for (String path : LIMITED) {
+                for (String path : paths) {
                     assertThat(server.get(path).body())
                             .as(path)
                             .matches("(rate-limit-callbacks|task-\\d+|http-nio.*|qtp.*)");

@@ -6,10 +6,7 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
-/**
- * Warns of a web application whose routes nothing counts: one that answers by JAX-RS or servlets alone has neither Spring MVC
- * nor WebFlux.
- */
+/** Warns of a web application whose routes nothing counts: it answers neither by servlets nor by WebFlux, or has excluded the filters. */
 public final class UncountedRoutes implements SmartInitializingSingleton {
 
     private static final LogText.Lines LOG = LogText.lines(UncountedRoutes.class);
@@ -17,7 +14,7 @@ public final class UncountedRoutes implements SmartInitializingSingleton {
     private final @Nullable List<RouteProperties> routes;
     private final BooleanSupplier noRequests;
 
-    /** @param noRequests whether neither Spring MVC nor WebFlux serves any */
+    /** @param noRequests whether neither servlets nor WebFlux serve any */
     public UncountedRoutes(@Nullable List<RouteProperties> routes, BooleanSupplier noRequests) {
         this.routes = routes;
         this.noRequests = noRequests;
@@ -26,9 +23,9 @@ public final class UncountedRoutes implements SmartInitializingSingleton {
     @Override
     public void afterSingletonsInstantiated() {
         if (routes != null && !routes.isEmpty() && noRequests.getAsBoolean()) {
-            LOG.warn("rate-limit.routes limit nothing: this application has neither Spring MVC nor WebFlux, which count"
-                    + " requests. Add spring-boot-starter-webmvc: its filters also count requests of JAX-RS resources and"
-                    + " other servlets. [RL-214]");
+            LOG.warn("rate-limit.routes limit nothing: neither a servlet filter nor a WebFlux filter counts requests of"
+                    + " this application. Add spring-boot-starter-webmvc or spring-boot-starter-webflux, and exclude no"
+                    + " auto-configuration of rate limits. [RL-214]");
         }
     }
 }

@@ -8,6 +8,7 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.expression.CallerNames;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.List;
@@ -53,7 +54,7 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
-        return enforcer.tryAcquire(registry.get(name), key, permits);
+        return enforcer.tryAcquire(registry.get(name), CallerNames.inKey(key), permits);
     }
 
     @Override
@@ -87,7 +88,7 @@ public final class NamedLimits implements RateLimits {
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
-        return new LimitRequest[] {LimitRequest.of(registry.get(name), key, permits, priority)};
+        return new LimitRequest[] {LimitRequest.of(registry.get(name), CallerNames.inKey(key), permits, priority)};
     }
 
     private @Nullable CurrentRequest currentRequest() {
@@ -98,7 +99,7 @@ public final class NamedLimits implements RateLimits {
     public Decision peek(String name, @Nullable Object key) {
         ConfiguredLimit limit = registry.get(name);
         limit.requireKeyless(key);
-        return peek(limit, key, limit.limiter());
+        return peek(limit, CallerNames.inKey(key), limit.limiter());
     }
 
     private Decision peek(ConfiguredLimit limit, @Nullable Object key, RateLimiter limiter) {
@@ -113,12 +114,13 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public List<Decision> remaining(@Nullable Object key, @Nullable String tier) {
+        Object caller = CallerNames.inKey(key);
         return registry.all().stream()
                 .filter(limit -> limit.isKeyed() && limit.policy() != Policy.SHADOW)
                 .filter(limit -> key != null || limit.enforcement().missingKey() == MissingKey.SHARED)
                 .map(limit -> peek(
                         limit,
-                        key,
+                        caller,
                         tier == null ? limit.limiter() : limit.limitersOfTiers().getOrDefault(tier, limit.limiter())))
                 .toList();
     }

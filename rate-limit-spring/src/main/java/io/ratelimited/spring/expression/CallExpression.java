@@ -1,13 +1,10 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.ExpressionWords.Root;
 import io.ratelimited.spring.text.LogText;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;
-import java.net.URI;
-import java.security.Principal;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -146,6 +143,7 @@ public final class CallExpression {
             this.expression = whole;
         }
         this.shared = new StandardEvaluationContext();
+        shared.setTypeConverter(CallerTexts.CONVERTER);
         shared.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
         shared.setBeanResolver(new BeanFactoryResolver(beans));
     }
@@ -331,23 +329,9 @@ public final class CallExpression {
     @Nullable
     public Object asKey(@Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
-        if (id instanceof Principal principal) {
-            id = CallerNames.of(principal);
-        }
-        if (id instanceof CharSequence || id instanceof URI) {
-            String string = id.toString();
-            if (CallerNames.isDefaultText(string)) {
-                throw new IllegalStateException(this + ": " + LogText.escaped(string)
-                        + " is the text of an object without toString(), which is another key for each object: use what"
-                        + " identifies it, such as its id; the call was not made");
-            }
-            return string.isBlank() ? null : string;
-        }
-        if (id == null) {
-            return null;
-        }
         try {
-            return CanonicalKey.frozen(id);
+            Object key = id == null ? null : CallerNames.inKey(id);
+            return key instanceof String string && string.isBlank() ? null : key;
         } catch (IllegalArgumentException ex) {
             throw new IllegalStateException(this + ": " + ex.getMessage() + "; the call was not made", ex);
         }

@@ -42,7 +42,10 @@ public final class CallRoot {
 
     /** The authenticated caller. */
     public @Nullable Principal getPrincipal() {
-        return web("principal").principal();
+        // A message of a WebSocket has no request on its thread, and the security context of its handshake.
+        return request == null && CallerNames.isKnownToThread()
+                ? CallerNames.ofThread()
+                : web("principal").principal();
     }
 
     /** Id of the session, if there is one. */
@@ -57,10 +60,10 @@ public final class CallRoot {
 
     private RequestFacts web(String word) {
         if (request == null) {
-            throw new IllegalStateException(
-                    word + " is known in a request of Spring MVC or WebFlux only, and this call is not part of one (on"
-                            + " WebFlux set spring.reactor.context-propagation=auto, or let the method return a Mono or"
-                            + " suspend)");
+            throw new IllegalStateException(word
+                    + " is known in a request of a servlet or of WebFlux only, and this call is not part of one (on"
+                    + " WebFlux set spring.reactor.context-propagation=auto, or let the method return a Mono or"
+                    + " suspend)");
         }
         return request;
     }

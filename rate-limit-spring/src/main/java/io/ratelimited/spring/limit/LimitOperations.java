@@ -9,9 +9,11 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.expression.CallerNames;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.Objects;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -84,7 +86,7 @@ public final class LimitOperations implements RateLimitOperations {
     public void override(String name, Object key, LimitProperties values, @Nullable Duration lasting) {
         ConfiguredLimit limit = find(name);
         if (limit != null) {
-            registry.changes().assign(limit, key, values, lasting, author());
+            registry.changes().assign(limit, caller(key), values, lasting, author());
         }
     }
 
@@ -92,14 +94,18 @@ public final class LimitOperations implements RateLimitOperations {
     public void removeOverride(String name, Object key) {
         ConfiguredLimit limit = find(name);
         if (limit != null) {
-            registry.changes().revoke(limit, key, author());
+            registry.changes().revoke(limit, caller(key), author());
         }
+    }
+
+    private static Object caller(Object key) {
+        return Objects.requireNonNullElse(CallerNames.inKey(key), key);
     }
 
     @Override
     public void reset(String name, @Nullable Object key) {
         if (enabled) {
-            registry.get(name).reset(key);
+            registry.get(name).reset(CallerNames.inKey(key));
         }
     }
 

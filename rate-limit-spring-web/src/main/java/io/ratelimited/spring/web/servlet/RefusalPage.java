@@ -8,7 +8,6 @@ import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.security.authentication.AnonymousAuthenticationToken;
 import org.springframework.security.core.authority.AuthorityUtils;
@@ -27,11 +26,18 @@ public final class RefusalPage {
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.SecurityContextHolder", RefusalPage.class.getClassLoader());
 
-    private final Supplier<@Nullable Dispatcher> dispatcher;
+    private final Pages pages;
 
-    /** @param dispatcher the dispatcher servlet as it is registered; null if the application registers none that way */
-    public RefusalPage(Supplier<@Nullable Dispatcher> dispatcher) {
-        this.dispatcher = dispatcher;
+    public RefusalPage(Pages pages) {
+        this.pages = pages;
+    }
+
+    /** The servlet that shows error pages. */
+    public interface Pages {
+
+        /** The dispatcher servlet as it is registered; null if the application registers none that way, or has no Spring MVC. */
+        @Nullable
+        Dispatcher dispatcher();
     }
 
     /** Asks the container for the page. */
@@ -65,7 +71,7 @@ public final class RefusalPage {
 
     /** The dispatcher servlet, if the page is one of its own: other pages are static files, which other servlets send. */
     private @Nullable Servlet target(HttpServletRequest request) {
-        Dispatcher registered = dispatcher.get();
+        Dispatcher registered = pages.dispatcher();
         return registered != null
                         && registered.name.equals(
                                 request.getHttpServletMapping().getServletName())

@@ -51,6 +51,8 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
+    private static final boolean MVC = ClassUtils.isPresent(
+            "org.springframework.web.servlet.DispatcherServlet", ServletCurrentRequest.class.getClassLoader());
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.SecurityContextHolder",
             ServletCurrentRequest.class.getClassLoader());
@@ -64,7 +66,7 @@ final class ServletCurrentRequest implements CurrentRequest {
             ServletClients clients,
             LimitFields.Style style) {
         this.request = request;
-        this.response = response;
+        this.response = FieldsFilter.responseWithHeaders(request, response);
         this.state = ServletRequestState.of(request, clients, style);
     }
 
@@ -79,6 +81,24 @@ final class ServletCurrentRequest implements CurrentRequest {
         // A message of a WebSocket comes with the security context of its thread, behind a request that knows nobody.
         Principal ofThread = caller == null && SECURITY ? Security.principal() : null;
         return ofThread == null ? requireCurrent(caller, "principal") : ofThread;
+    }
+
+    /** Loaded only where Spring MVC is. */
+    private static final class Mvc {
+
+        private static @Nullable Object handler(HttpServletRequest request) {
+            return request.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE);
+        }
+
+        private static @Nullable Object body(Object result) {
+            return result instanceof EntityResponse<?> response ? response.entity() : result;
+        }
+
+        private static boolean isAwaited(@Nullable Object result) {
+            return result instanceof StreamingResponseBody
+                    || result instanceof ResponseBodyEmitter
+                    || (result instanceof ServerResponse && !(result instanceof RenderingResponse));
+        }
     }
 
     /** Loaded only where Spring Security is. */
@@ -162,7 +182,8 @@ final class ServletCurrentRequest implements CurrentRequest {
     /** Of a dispatch to a handler, only the first call of its method is that of Spring MVC. */
     @Override
     public boolean isOwnCall(String use, Method handler) {
-        return request.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE) instanceof HandlerMethod current
+        return MVC
+                && Mvc.handler(request) instanceof HandlerMethod current
                 && AopUtils.getMostSpecificMethod(current.getMethod(), ClassUtils.getUserClass(current.getBeanType()))
                         .equals(handler)
                 && state.isFirstCall(use, request);
@@ -183,9 +204,7 @@ final class ServletCurrentRequest implements CurrentRequest {
     }
 
     private static @Nullable Object body(Object result) {
-        return result instanceof HttpEntity<?> entity
-                ? entity.getBody()
-                : result instanceof EntityResponse<?> response ? response.entity() : result;
+        return result instanceof HttpEntity<?> entity ? entity.getBody() : MVC ? Mvc.body(result) : result;
     }
 
     /** Returns whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
@@ -193,9 +212,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         return result instanceof Callable
                 || result instanceof DeferredResult
                 || result instanceof WebAsyncTask
-                || result instanceof StreamingResponseBody
-                || result instanceof ResponseBodyEmitter
-                || (result instanceof ServerResponse && !(result instanceof RenderingResponse))
+                || (MVC && Mvc.isAwaited(result))
                 || ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, result) != null;
     }
 

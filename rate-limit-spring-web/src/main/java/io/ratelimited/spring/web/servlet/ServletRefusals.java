@@ -6,44 +6,24 @@ import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Problems;
 import io.ratelimited.spring.web.Refusal;
 import jakarta.servlet.DispatcherType;
-import jakarta.servlet.ServletOutputStream;
-import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
-import jakarta.servlet.http.HttpServletResponseWrapper;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.io.PrintWriter;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 import java.util.Locale;
-import java.util.Objects;
-import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import org.springframework.context.ApplicationContext;
-import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.MediaType;
 import org.springframework.util.function.SingletonSupplier;
-import org.springframework.web.context.request.ServletWebRequest;
-import org.springframework.web.method.support.HandlerMethodReturnValueHandler;
-import org.springframework.web.method.support.ModelAndViewContainer;
-import org.springframework.web.servlet.DispatcherServlet;
-import org.springframework.web.servlet.HandlerExceptionResolver;
-import org.springframework.web.servlet.HandlerMapping;
-import org.springframework.web.servlet.LocaleResolver;
-import org.springframework.web.servlet.ModelAndView;
-import org.springframework.web.servlet.mvc.method.annotation.RequestMappingHandlerAdapter;
 
 /**
- * The last of the exception resolvers: answers rejections, and exceptions that they have caused, which the application maps in no
- * way. Spring MVC writes the problem as it writes errors of the application, in filters too: with its messages, its interceptors
- * of errors and its message converters. Thread-safe.
+ * Answers rejections, and exceptions that they have caused, which the application maps in no way. Where there is Spring MVC, it
+ * writes the problem as it writes errors of the application, in filters and below other servlets, too; elsewhere the problem is
+ * JSON. Thread-safe.
  */
-public final class ServletRefusals implements HandlerExceptionResolver, Ordered {
+public final class ServletRefusals {
 
     private final int status;
     private final ServletRequests requests;
@@ -51,13 +31,23 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
     private final Problems problems;
     private final ServletCors cors;
     private final InvalidPermitsLog log;
-    private final Supplier<List<HandlerExceptionResolver>> resolvers;
-    private final Supplier<Optional<HandlerMethodReturnValueHandler>> writer;
-    private final Supplier<Optional<LocaleResolver>> locales;
+    private final Supplier<@Nullable Mvc> mvc;
+
+    /** What Spring MVC makes of exceptions. */
+    public interface Mvc {
+
+        /** Lets all resolvers answer, ours last; false if none does, or by a view, which a filter cannot show. */
+        boolean answers(HttpServletRequest request, HttpServletResponse response, Exception failure);
+
+        /** The body that the application writes; empty if it has no writer for it. */
+        byte[] body(HttpServletRequest request, HttpServletResponse response, Refusal worded) throws Exception;
+
+        Locale locale(HttpServletRequest request);
+    }
 
     /**
      * @param status of requests over a limit
-     * @param context with the resolvers of the application, and with what writes its errors
+     * @param mvc null without Spring MVC; asked at the first rejection
      */
     public ServletRefusals(
             int status,
@@ -66,76 +56,55 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
             Problems problems,
             ServletCors cors,
             InvalidPermitsLog log,
-            ApplicationContext context) {
+            Supplier<@Nullable Mvc> mvc) {
         this.status = status;
         this.requests = requests;
         this.limits = limits;
         this.problems = problems;
         this.cors = cors;
         this.log = log;
-        this.resolvers = SingletonSupplier.of(() -> context.getBeanProvider(HandlerExceptionResolver.class)
-                .orderedStream()
-                .toList());
-        this.writer = SingletonSupplier.of(() -> writer(context));
-        this.locales = SingletonSupplier.of(() -> locales(context));
+        this.mvc = SingletonSupplier.ofNullable(mvc);
     }
 
-    private static Optional<HandlerMethodReturnValueHandler> writer(ApplicationContext context) {
-        return context.getBeanProvider(RequestMappingHandlerAdapter.class)
-                .orderedStream()
-                .map(adapter -> Objects.requireNonNullElse(
-                        adapter.getReturnValueHandlers(), List.<HandlerMethodReturnValueHandler>of()))
-                .flatMap(List::stream)
-                .filter(handler -> handler.supportsReturnType(Problems.RETURN_TYPE))
-                .findFirst();
-    }
-
-    private static Optional<LocaleResolver> locales(ApplicationContext context) {
-        String name = DispatcherServlet.LOCALE_RESOLVER_BEAN_NAME;
-        return context.containsBean(name) ? Optional.of(context.getBean(name, LocaleResolver.class)) : Optional.empty();
-    }
-
-    @Override
-    public int getOrder() {
-        return LOWEST_PRECEDENCE;
-    }
-
-    @Override
-    public @Nullable ModelAndView resolveException(
-            HttpServletRequest request, HttpServletResponse response, @Nullable Object handler, Exception failure) {
-        Refusal refusal = in(failure);
-        if (refusal == null || response.isCommitted()) {
-            return null;
-        }
-        try {
-            write(request, response, refusal);
-        } catch (IOException ex) {
-            throw new UncheckedIOException(ex);
-        }
-        return new ModelAndView();
-    }
-
-    /** Answers in a filter as the dispatcher servlet would; a view cannot be shown there, and becomes the problem. */
+    /**
+     * Answers outside of Spring MVC as the dispatcher servlet would. An exception that is no rejection, and that the application
+     * does not answer, is left alone.
+     */
     void answer(HttpServletRequest request, HttpServletResponse response, Exception failure) throws IOException {
-        for (HandlerExceptionResolver resolver : resolvers.get()) {
-            ModelAndView answer = resolver.resolveException(request, response, null, failure);
-            if (answer != null && answer.isEmpty()) {
-                return;
-            }
-            if (answer != null) {
-                break;
-            }
+        Mvc application = mvc.get();
+        if (application == null) {
+            setHeaders(request, response, failure);
+        } else if (application.answers(request, response, failure)) {
+            return;
         }
-        Refusal refusal = in(failure);
-        if (refusal != null && !response.isCommitted()) {
-            write(request, response, refusal);
-        }
+        write(request, response, failure);
     }
 
     /** The rejection that an exception is or was caused by; null if none. */
     @Nullable
     Refusal in(Throwable failure) {
         return Refusal.in(failure, status, limits::findsItsLimit);
+    }
+
+    /** Sets the headers that every response to a rejection has, whoever answers it, and those that let scripts read them. */
+    void setHeaders(HttpServletRequest request, HttpServletResponse response, Exception failure) throws IOException {
+        Refusal refusal = in(failure);
+        if (refusal != null && !response.isCommitted()) {
+            ServletCurrentRequest call = requests.of(request, response);
+            refusal.report(limits, call::knows, call::refused);
+            call.answered(refusal.fields());
+            cors.write(request, response);
+        }
+    }
+
+    /** Answers a rejection, unless the response has begun; false if that is left to others. */
+    boolean write(HttpServletRequest request, HttpServletResponse response, Exception failure) throws IOException {
+        Refusal refusal = in(failure);
+        if (refusal == null || response.isCommitted()) {
+            return false;
+        }
+        write(request, response, refusal);
+        return true;
     }
 
     private void write(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
@@ -148,11 +117,13 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
             RefusalPage.request(request, response, refusal);
             return;
         }
-        // Removes the media types of the handler, whose response this is not.
-        request.removeAttribute(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
         forgetContentType(response);
-        Refusal worded = problems.worded(refusal, () -> locale(request), request.getRequestURI());
-        byte[] body = asApplication(request, response, worded);
+        Mvc application = mvc.get();
+        Refusal worded = problems.worded(
+                refusal,
+                () -> application == null ? request.getLocale() : application.locale(request),
+                request.getRequestURI());
+        byte[] body = application == null ? new byte[0] : body(application, request, response, worded);
         response.setStatus(worded.status());
         if (body.length == 0) {
             response.setContentType(MediaType.APPLICATION_PROBLEM_JSON_VALUE);
@@ -176,108 +147,12 @@ public final class ServletRefusals implements HandlerExceptionResolver, Ordered 
         }
     }
 
-    private Locale locale(HttpServletRequest request) {
-        return locales.get().map(resolver -> resolver.resolveLocale(request)).orElseGet(request::getLocale);
-    }
-
-    /** Returns the body that the application writes; empty if it has no writer, or its writer fails. */
-    private byte[] asApplication(HttpServletRequest request, HttpServletResponse response, Refusal worded) {
-        HandlerMethodReturnValueHandler handler = writer.get().orElse(null);
-        if (handler == null) {
-            return new byte[0];
-        }
-        Written written = new Written(response);
+    private byte[] body(Mvc application, HttpServletRequest request, HttpServletResponse response, Refusal worded) {
         try {
-            handler.handleReturnValue(
-                    worded, Problems.RETURN_TYPE, new ModelAndViewContainer(), new ServletWebRequest(request, written));
-            return written.body.toByteArray();
+            return application.body(request, response, worded);
         } catch (Exception ex) {
             problems.failed(ex);
             return new byte[0];
-        }
-    }
-
-    /** Keeps the body that the application writes: it would commit the response, whose writer may be in use. */
-    private static final class Written extends HttpServletResponseWrapper {
-
-        private final ByteArrayOutputStream body = new ByteArrayOutputStream();
-
-        private Written(HttpServletResponse response) {
-            super(response);
-        }
-
-        @Override
-        public ServletOutputStream getOutputStream() {
-            return new ServletOutputStream() {
-                @Override
-                public void write(int b) {
-                    body.write(b);
-                }
-
-                @Override
-                public void write(byte[] bytes, int offset, int length) {
-                    body.write(bytes, offset, length);
-                }
-
-                @Override
-                public boolean isReady() {
-                    return true;
-                }
-
-                @Override
-                public void setWriteListener(WriteListener listener) {
-                    throw new IllegalStateException("the body is kept in memory");
-                }
-            };
-        }
-
-        @Override
-        public PrintWriter getWriter() {
-            return new PrintWriter(body, true, StandardCharsets.UTF_8);
-        }
-
-        @Override
-        public void setContentLength(int length) {
-            // Stated when the body is written.
-        }
-
-        @Override
-        public void setContentLengthLong(long length) {
-            // Stated when the body is written.
-        }
-
-        @Override
-        public void flushBuffer() {
-            // Nothing has been written yet.
-        }
-    }
-
-    /**
-     * Sets the headers that every response to a rejection has, whoever answers it, and those that let scripts read them: before
-     * the resolvers of Spring MVC, at 0, which ask advice.
-     */
-    public record Headers(ServletRefusals refusals) implements HandlerExceptionResolver, Ordered {
-
-        @Override
-        public int getOrder() {
-            return -1;
-        }
-
-        @Override
-        public @Nullable ModelAndView resolveException(
-                HttpServletRequest request, HttpServletResponse response, @Nullable Object handler, Exception failure) {
-            Refusal refusal = refusals.in(failure);
-            if (refusal != null && !response.isCommitted()) {
-                ServletCurrentRequest call = refusals.requests.of(request, response);
-                refusal.report(refusals.limits, call::knows, call::refused);
-                call.answered(refusal.fields());
-                try {
-                    refusals.cors.write(request, response);
-                } catch (IOException ex) {
-                    throw new UncheckedIOException(ex);
-                }
-            }
-            return null;
         }
     }
 }

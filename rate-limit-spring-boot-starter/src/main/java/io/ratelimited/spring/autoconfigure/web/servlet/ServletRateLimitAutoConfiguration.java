@@ -20,6 +20,7 @@ import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.servlet.FieldsFilter;
 import io.ratelimited.spring.web.servlet.ForwardingFilters;
+import io.ratelimited.spring.web.servlet.MvcRefusals;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
 import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
@@ -65,7 +66,6 @@ import org.springframework.web.servlet.DispatcherServlet;
         after = RateLimitAutoConfiguration.class,
         beforeName = "org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration")
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-@ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
 @Import(RouteConfiguration.class)
@@ -110,7 +110,8 @@ public final class ServletRateLimitAutoConfiguration {
             LimitRegistry limits,
             LimitEnforcer enforcer,
             ApplicationContext context,
-            ServletCors cors) {
+            ServletCors cors,
+            ObjectProvider<ServletRefusals.Mvc> mvc) {
         return new ServletRefusals(
                 properties.http().status(),
                 requests,
@@ -118,12 +119,7 @@ public final class ServletRateLimitAutoConfiguration {
                 new Problems(context, JsonWriter.standard()::writeToString),
                 cors,
                 new InvalidPermitsLog(enforcer.ticker()),
-                context);
-    }
-
-    @Bean("io.ratelimited.rateLimitRefusalHeaders")
-    ServletRefusals.Headers rateLimitRefusalHeaders(ServletRefusals refusals) {
-        return new ServletRefusals.Headers(refusals);
+                mvc::getIfAvailable);
     }
 
     @Bean("io.ratelimited.rateLimitFieldsFilter")
@@ -133,8 +129,8 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitRefusalFilter")
     FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
-            ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
-        RefusalPage page = new RefusalPage(() -> dispatcherOf(dispatcher.getIfUnique()));
+            ServletRefusals refusals, ObjectProvider<RefusalPage.Pages> pages) {
+        RefusalPage page = new RefusalPage(pages.getIfAvailable(() -> () -> null));
         return registered(new RefusalFilter(refusals, page), RefusalFilter.ORDER);
     }
 
@@ -143,14 +139,6 @@ public final class ServletRateLimitAutoConfiguration {
         registered.setOrder(order);
         registered.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
         return registered;
-    }
-
-    private static RefusalPage.@Nullable Dispatcher dispatcherOf(
-            @Nullable ServletRegistrationBean<DispatcherServlet> registered) {
-        if (registered == null || registered.getServlet() == null) {
-            return null;
-        }
-        return new RefusalPage.Dispatcher(registered.getServletName(), registered.getServlet());
     }
 
     @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
@@ -202,6 +190,35 @@ public final class ServletRateLimitAutoConfiguration {
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
         return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnClass(DispatcherServlet.class)
+    static class Mvc {
+
+        @Bean("io.ratelimited.rateLimitMvcRefusals")
+        MvcRefusals rateLimitMvcRefusals(ServletRefusals refusals, ApplicationContext context) {
+            return new MvcRefusals(refusals, context);
+        }
+
+        @Bean("io.ratelimited.rateLimitRefusalHeaders")
+        MvcRefusals.Headers rateLimitRefusalHeaders(ServletRefusals refusals) {
+            return new MvcRefusals.Headers(refusals);
+        }
+
+        @Bean("io.ratelimited.rateLimitErrorPages")
+        RefusalPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
+            return () -> dispatcherOf(dispatcher.getIfUnique());
+        }
+
+        private static RefusalPage.@Nullable Dispatcher dispatcherOf(
+                @Nullable ServletRegistrationBean<DispatcherServlet> registered) {
+            if (registered == null || registered.getServlet() == null) {
+                return null;
+            }
+            return new RefusalPage.Dispatcher(registered.getServletName(), registered.getServlet());
+        }
     }
 
     @Configuration(proxyBeanMethods = false)
