@@ -42,7 +42,7 @@ class OnlookersTest {
 
     @Test
     void callsGoAndGiveTheirPlaceBackThoughAnObserverFails() {
-        runner.withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
+        runner.withBean(DecisionObserver.class, () -> decision -> {
                     throw new IllegalStateException("observer");
                 })
                 .run(context -> {
@@ -133,7 +133,7 @@ class OnlookersTest {
 
     private ApplicationContextRunner watched() {
         return runner.withBean(
-                DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> outcomes.add(outcome));
+                DecisionObserver.class, () -> decision -> outcomes.add(decision.outcome()));
     }
 
     /** Calls whose shadow has a backend that answers so, and whose blocking methods fail. */

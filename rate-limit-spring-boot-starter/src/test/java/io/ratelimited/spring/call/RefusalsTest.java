@@ -38,9 +38,9 @@ final class RefusalsTest {
 
     private final ApplicationContextRunner runner = Contexts.runner(ticker)
             .withBean(Service.class)
-            .withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
-                if (outcome == Outcome.REJECTED) {
-                    refused.add(limit.name() + " " + key);
+            .withBean(DecisionObserver.class, () -> decision -> {
+                if (decision.outcome() == Outcome.REJECTED) {
+                    refused.add(decision.limit().name() + " " + decision.key());
                 }
             });
 

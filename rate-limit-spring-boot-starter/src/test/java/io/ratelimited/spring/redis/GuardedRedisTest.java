@@ -20,8 +20,7 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
@@ -32,7 +31,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -420,9 +418,8 @@ class GuardedRedisTest {
         final Queue<Source> sources = new ConcurrentLinkedQueue<>();
 
         @Override
-        public void onDecision(
-                NamedLimit limit, Outcome outcome, Object key, long waitedNanos, Supplier<Decision> decision) {
-            sources.add(decision.get().source());
+        public void onDecision(RateLimitDecision decision) {
+            sources.add(decision.decision().source());
         }
     }
 }
