@@ -13,4 +13,8 @@ import org.jspecify.annotations.Nullable;
  * @param failure the reason why the cost is unknown; null if it is known
  */
 public record RateLimitCharge(
-        NamedLimit limit, @Nullable Object key, long reserved, long charged, @Nullable Throwable failure) {}
+        NamedLimit limit,
+        @Nullable Object key,
+        long reserved,
+        long charged,
+        @Nullable Throwable failure) {}

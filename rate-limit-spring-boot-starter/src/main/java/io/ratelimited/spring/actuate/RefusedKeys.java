@@ -24,7 +24,8 @@ final class RefusedKeys implements DecisionObserver {
         Outcome outcome = decision.outcome();
         Object key = decision.key();
         if (key != null && (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED)) {
-            refused.computeIfAbsent(decision.limit(), added -> new TopKeys(COUNTERS)).add(CanonicalKey.text(key));
+            refused.computeIfAbsent(decision.limit(), added -> new TopKeys(COUNTERS))
+                    .add(CanonicalKey.text(key));
         }
     }
 

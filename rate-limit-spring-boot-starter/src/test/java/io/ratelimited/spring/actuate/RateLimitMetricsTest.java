@@ -187,9 +187,10 @@ class RateLimitMetricsTest {
         runner.run(context -> {
             NamedLimit limit = TestLimits.of(context).limit("search");
 
-            context.getBean(RateLimitMetrics.class).onDecision(new RateLimitDecision(limit, Outcome.ADMITTED, null, Duration.ZERO, () -> {
-                throw new AssertionError("described");
-            }));
+            context.getBean(RateLimitMetrics.class)
+                    .onDecision(new RateLimitDecision(limit, Outcome.ADMITTED, null, Duration.ZERO, () -> {
+                        throw new AssertionError("described");
+                    }));
 
             assertThat(count(context.getBean(MeterRegistry.class), "admitted", "memory"))
                     .isEqualTo(1);

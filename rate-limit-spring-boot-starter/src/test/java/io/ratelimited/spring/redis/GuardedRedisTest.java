@@ -9,7 +9,6 @@ import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.redis.Certificate;

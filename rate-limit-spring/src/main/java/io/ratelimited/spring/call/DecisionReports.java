@@ -11,7 +11,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitCharge;
 import io.ratelimited.spring.RateLimitDecision;
-import io.ratelimited.spring.RequestDecisions;
+import io.ratelimited.spring.request.RequestDecisions;
 import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
@@ -158,8 +158,7 @@ final class DecisionReports {
     void reportCharge(
             LimitRequest request, long charged, @Nullable RequestDecisions current, Supplier<Decision> decision) {
         if (!observers.isEmpty()) {
-            reportCharge(
-                    new RateLimitCharge(request.limit(), request.key(), request.permits(), charged, null));
+            reportCharge(new RateLimitCharge(request.limit(), request.key(), request.permits(), charged, null));
         }
         if (current != null) {
             toRequest(current, request, Outcome.ADMITTED, decision);

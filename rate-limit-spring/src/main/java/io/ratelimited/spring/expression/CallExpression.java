@@ -1,8 +1,8 @@
 package io.ratelimited.spring.expression;
 
 import io.ratelimited.core.CanonicalKey;
-import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.ExpressionWords.Root;
+import io.ratelimited.spring.request.RequestFacts;
 import io.ratelimited.spring.text.LogText;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;
