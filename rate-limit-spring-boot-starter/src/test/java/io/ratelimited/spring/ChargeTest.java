@@ -335,22 +335,16 @@ final class ChargeTest {
         private boolean failing;
 
         @Override
-        public void onDecision(
-                NamedLimit limit,
-                Outcome outcome,
-                @Nullable Object key,
-                long waitedNanos,
-                Supplier<io.ratelimited.core.Decision> decision) {}
+        public void onDecision(RateLimitDecision decision) {}
 
         @Override
-        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {
-            settled.add(limit.name() + " " + key + " " + reserved + " " + charged);
-            fail();
-        }
-
-        @Override
-        public void onChargeFailed(NamedLimit limit, @Nullable Object key, long reserved, Throwable failure) {
-            failed.add(limit.name() + " " + key + " " + reserved);
+        public void onCharge(RateLimitCharge charge) {
+            String text = charge.limit().name() + " " + charge.key() + " " + charge.reserved();
+            if (charge.failure() == null) {
+                settled.add(text + " " + charge.charged());
+            } else {
+                failed.add(text);
+            }
             fail();
         }
 

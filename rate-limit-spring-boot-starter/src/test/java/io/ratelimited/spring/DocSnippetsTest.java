@@ -3,7 +3,9 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.aop.ComposedRateLimitAspect;
 import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.RateLimitAspect;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.io.File;
 import java.io.IOException;

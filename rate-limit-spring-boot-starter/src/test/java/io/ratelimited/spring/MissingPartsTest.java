@@ -7,6 +7,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.backend.LimiterFactory;
 import java.io.File;
 import java.net.URL;
 import java.net.URLClassLoader;

@@ -121,8 +121,8 @@ final class SpringsOwnCallsTest {
         AtomicInteger refused = new AtomicInteger();
         runner.withUserConfiguration(Messages.class)
                 .withBean(MessageListener.class)
-                .withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
-                    if (outcome == Outcome.REJECTED && refused.incrementAndGet() % 2 == 0) {
+                .withBean(DecisionObserver.class, () -> decision -> {
+                    if (decision.outcome() == Outcome.REJECTED && refused.incrementAndGet() % 2 == 0) {
                         ticker.advance(Duration.ofDays(1));
                     }
                 })

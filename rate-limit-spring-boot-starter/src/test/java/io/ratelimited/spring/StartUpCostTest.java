@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.aop.RateLimitAspect;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;

@@ -12,17 +12,15 @@ public interface RateLimitObservationConvention {
      * The key values of a call that was not simply admitted. Several limits of one call may write the same names; the last
      * stays.
      *
-     * @param limit the limit that has decided
-     * @param outcome {@link Outcome#REJECTED}, {@link Outcome#DELAYED} or {@link Outcome#SHADOWED}
-     * @param waitedNanos how long the call waited; 0 if it did not
+     * @param decision its outcome is {@link Outcome#REJECTED}, {@link Outcome#DELAYED} or {@link Outcome#SHADOWED}
      */
-    default KeyValues keyValues(NamedLimit limit, Outcome outcome, long waitedNanos) {
+    default KeyValues keyValues(RateLimitDecision decision) {
         return KeyValues.of(
                 "rate.limit.name",
-                limit.name(),
+                decision.limit().name(),
                 "rate.limit.outcome",
-                outcome.tag(),
+                decision.outcome().tag(),
                 "rate.limit.wait",
-                waitedNanos / 1_000_000 + "ms");
+                decision.waited().toMillis() + "ms");
     }
 }

@@ -1,7 +1,7 @@
 /**
- * The names that users write: the annotation, the aspect that limits annotated methods, the properties, and the {@link io.ratelimited.spring.RateLimits}
- * bean for code without annotations. Start reading at {@link io.ratelimited.spring.RateLimited}, then {@link
- * io.ratelimited.spring.RateLimitAspect}, then {@link io.ratelimited.spring.aop.LimitedMethod}.
+ * The names that users write: the annotation {@link io.ratelimited.spring.RateLimited}, the bean {@link
+ * io.ratelimited.spring.RateLimits} for calls without annotations, the bean {@link io.ratelimited.spring.RateLimitOperations} for
+ * operators, events and observers.
  */
 @NullMarked
 package io.ratelimited.spring;

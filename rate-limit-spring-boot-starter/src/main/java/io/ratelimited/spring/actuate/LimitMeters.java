@@ -10,6 +10,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
@@ -18,9 +19,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -143,10 +142,11 @@ final class LimitMeters {
         return limit.limiters().stream();
     }
 
-    /** @param decision described only if its source is not known without */
-    void count(Outcome outcome, Supplier<Decision> decision, long waitedNanos) {
+    /** Counts a decision, whose numbers are read only if its source is not known without. */
+    void count(RateLimitDecision decision) {
+        Outcome outcome = decision.outcome();
         Decision.Source source = named.limiter().source();
-        counter(outcome, source != null ? source : decision.get().source())
+        counter(outcome, source != null ? source : decision.decision().source())
                 .get()
                 .increment();
         if (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED) {
@@ -156,7 +156,7 @@ final class LimitMeters {
             }
         }
         if (outcome == Outcome.DELAYED) {
-            wait.record(waitedNanos, TimeUnit.NANOSECONDS);
+            wait.record(decision.waited());
         }
     }
 

@@ -1,15 +1,13 @@
 package io.ratelimited.spring.actuate;
 
 import io.micrometer.core.instrument.MeterRegistry;
-import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.ApplicationListener;
@@ -37,20 +35,18 @@ final class RateLimitMetrics implements DecisionObserver, ApplicationListener<Co
     }
 
     @Override
-    public void onDecision(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
-        LimitMeters found = meters.get(limit);
-        (found != null ? found : meters(limit)).count(outcome, decision, waitedNanos);
+    public void onDecision(RateLimitDecision decision) {
+        LimitMeters found = meters.get(decision.limit());
+        (found != null ? found : meters(decision.limit())).count(decision);
     }
 
     @Override
-    public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {
-        meters(limit).countPermits(reserved, charged);
-    }
-
-    @Override
-    public void onChargeFailed(NamedLimit limit, @Nullable Object key, long reserved, Throwable failure) {
-        meters(limit).countFailure(reserved);
+    public void onCharge(RateLimitCharge charge) {
+        if (charge.failure() == null) {
+            meters(charge.limit()).countPermits(charge.reserved(), charge.charged());
+        } else {
+            meters(charge.limit()).countFailure(charge.reserved());
+        }
     }
 
     private LimitMeters meters(NamedLimit limit) {

@@ -2,13 +2,10 @@ package io.ratelimited.spring.actuate;
 
 import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationRegistry;
-import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimitObservationConvention;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /** Adds the outcome of a call to the current observation. A call that is simply admitted costs nothing. Thread-safe. */
 final class RateLimitObservations implements DecisionObserver {
@@ -22,11 +19,10 @@ final class RateLimitObservations implements DecisionObserver {
     }
 
     @Override
-    public void onDecision(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
-        Observation current = outcome == Outcome.ADMITTED ? null : registry.getCurrentObservation();
+    public void onDecision(RateLimitDecision decision) {
+        Observation current = decision.outcome() == Outcome.ADMITTED ? null : registry.getCurrentObservation();
         if (current != null) {
-            current.highCardinalityKeyValues(convention.keyValues(limit, outcome, waitedNanos));
+            current.highCardinalityKeyValues(convention.keyValues(decision));
         }
     }
 }

@@ -1,15 +1,13 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.CanonicalKey;
-import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Remembers the keys that each limit refused most, or would have refused under SHADOW; at most {@value #COUNTERS} keys a
@@ -22,10 +20,12 @@ final class RefusedKeys implements DecisionObserver {
     private final Map<NamedLimit, TopKeys> refused = new ConcurrentHashMap<>();
 
     @Override
-    public void onDecision(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+    public void onDecision(RateLimitDecision decision) {
+        Outcome outcome = decision.outcome();
+        Object key = decision.key();
         if (key != null && (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED)) {
-            refused.computeIfAbsent(limit, added -> new TopKeys(COUNTERS)).add(CanonicalKey.text(key));
+            refused.computeIfAbsent(decision.limit(), added -> new TopKeys(COUNTERS))
+                    .add(CanonicalKey.text(key));
         }
     }
 

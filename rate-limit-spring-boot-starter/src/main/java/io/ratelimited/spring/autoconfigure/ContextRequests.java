@@ -1,7 +1,7 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collection;

@@ -2,10 +2,10 @@ package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.threads.CallbackThreads;
-import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLimiterFactory;
+import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.block.BlockReports;
 import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.call.LimitEnforcer;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.util.Collection;
 import java.util.Set;
 import java.util.stream.Stream;

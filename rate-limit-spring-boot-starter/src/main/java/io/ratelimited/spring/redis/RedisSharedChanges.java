@@ -2,7 +2,7 @@ package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.SharedRecords;
-import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.function.BiConsumer;
@@ -34,16 +34,18 @@ final class RedisSharedChanges implements SharedChanges {
     }
 
     @Override
-    public Outcome write(
+    public Written write(
             String limit,
             @Nullable String caller,
             long basedOn,
             String text,
             @Nullable Duration lasting,
             int maximumCallers) {
-        return Outcome.valueOf(records()
-                .write(new SharedRecords.Key(limit, caller), basedOn, text, lasting, maximumCallers)
-                .name());
+        return switch (records().write(new SharedRecords.Key(limit, caller), basedOn, text, lasting, maximumCallers)) {
+            case WRITTEN -> Written.DONE;
+            case OUTDATED -> Written.OUTDATED;
+            case FULL -> Written.FULL;
+        };
     }
 
     @Override

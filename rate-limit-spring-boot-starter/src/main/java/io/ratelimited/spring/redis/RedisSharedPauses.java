@@ -1,7 +1,7 @@
 package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
-import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.backend.SharedPauses;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BiConsumer;

@@ -18,6 +18,7 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.TestLimits;
@@ -166,7 +167,12 @@ class RateLimitMetricsTest {
             NamedLimit limit = TestLimits.of(context).limit("search");
 
             context.getBean(RateLimitMetrics.class)
-                    .onDecision(limit, Outcome.DELAYED, null, 1_500_000_000L, () -> decision(Decision.Source.MEMORY));
+                    .onDecision(new RateLimitDecision(
+                            limit,
+                            Outcome.DELAYED,
+                            null,
+                            Duration.ofMillis(1500),
+                            () -> decision(Decision.Source.MEMORY)));
 
             assertThat(context.getBean(MeterRegistry.class)
                             .get("rate.limit.wait")
@@ -181,9 +187,10 @@ class RateLimitMetricsTest {
         runner.run(context -> {
             NamedLimit limit = TestLimits.of(context).limit("search");
 
-            context.getBean(RateLimitMetrics.class).onDecision(limit, Outcome.ADMITTED, null, 0, () -> {
-                throw new AssertionError("described");
-            });
+            context.getBean(RateLimitMetrics.class)
+                    .onDecision(new RateLimitDecision(limit, Outcome.ADMITTED, null, Duration.ZERO, () -> {
+                        throw new AssertionError("described");
+                    }));
 
             assertThat(count(context.getBean(MeterRegistry.class), "admitted", "memory"))
                     .isEqualTo(1);

@@ -10,8 +10,7 @@ import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimitObservationConvention;
 import io.ratelimited.spring.RateLimits;
 import org.junit.jupiter.api.Test;
@@ -85,8 +84,8 @@ class RateLimitObservationsTest {
     void aConventionOfTheApplicationReplacesTheDefault() {
         runner.withBean(RateLimitObservationConvention.class, () -> new RateLimitObservationConvention() {
                     @Override
-                    public KeyValues keyValues(NamedLimit limit, Outcome outcome, long waitedNanos) {
-                        return KeyValues.of("throttled", limit.name());
+                    public KeyValues keyValues(RateLimitDecision decision) {
+                        return KeyValues.of("throttled", decision.limit().name());
                     }
                 })
                 .run(context -> assertThat(observed(context.getBean(RateLimits.class), 2))

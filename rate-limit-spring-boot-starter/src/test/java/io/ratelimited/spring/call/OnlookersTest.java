@@ -12,12 +12,12 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -42,7 +42,7 @@ class OnlookersTest {
 
     @Test
     void callsGoAndGiveTheirPlaceBackThoughAnObserverFails() {
-        runner.withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
+        runner.withBean(DecisionObserver.class, () -> decision -> {
                     throw new IllegalStateException("observer");
                 })
                 .run(context -> {
@@ -132,8 +132,7 @@ class OnlookersTest {
     }
 
     private ApplicationContextRunner watched() {
-        return runner.withBean(
-                DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> outcomes.add(outcome));
+        return runner.withBean(DecisionObserver.class, () -> decision -> outcomes.add(decision.outcome()));
     }
 
     /** Calls whose shadow has a backend that answers so, and whose blocking methods fail. */

@@ -140,7 +140,7 @@ class PoliciesTest {
     @Test
     void aShadowedCallAlwaysGoesAndIsTold() {
         List<Outcome> outcomes = new ArrayList<>();
-        DecisionObserver observer = (limit, outcome, key, waited, decision) -> outcomes.add(outcome);
+        DecisionObserver observer = decision -> outcomes.add(decision.outcome());
         runner.withBean(DecisionObserver.class, () -> observer).run(context -> {
             Calls bean = context.getBean(Calls.class);
             bean.shadow();

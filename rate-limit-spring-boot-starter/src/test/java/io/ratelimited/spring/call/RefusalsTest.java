@@ -13,10 +13,10 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -38,9 +38,9 @@ final class RefusalsTest {
 
     private final ApplicationContextRunner runner = Contexts.runner(ticker)
             .withBean(Service.class)
-            .withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
-                if (outcome == Outcome.REJECTED) {
-                    refused.add(limit.name() + " " + key);
+            .withBean(DecisionObserver.class, () -> decision -> {
+                if (decision.outcome() == Outcome.REJECTED) {
+                    refused.add(decision.limit().name() + " " + decision.key());
                 }
             });
 

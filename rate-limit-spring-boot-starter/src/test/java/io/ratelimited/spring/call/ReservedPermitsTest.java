@@ -3,14 +3,13 @@ package io.ratelimited.spring.call;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Applications;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
@@ -18,8 +17,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CyclicBarrier;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -58,16 +55,11 @@ final class ReservedPermitsTest {
         private final List<Long> settled = new CopyOnWriteArrayList<>();
 
         @Override
-        public void onDecision(
-                NamedLimit limit,
-                Outcome outcome,
-                @Nullable Object key,
-                long waitedNanos,
-                Supplier<Decision> decision) {}
+        public void onDecision(RateLimitDecision decision) {}
 
         @Override
-        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {
-            settled.add(charged);
+        public void onCharge(RateLimitCharge charge) {
+            settled.add(charge.charged());
         }
     }
 

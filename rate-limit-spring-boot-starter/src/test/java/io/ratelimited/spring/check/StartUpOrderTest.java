@@ -2,16 +2,12 @@ package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Applications;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -108,12 +104,7 @@ final class StartUpOrderTest {
         public void limited() {}
 
         @Override
-        public void onDecision(
-                NamedLimit limit,
-                Outcome outcome,
-                @Nullable Object key,
-                long waitedNanos,
-                Supplier<Decision> decision) {
+        public void onDecision(RateLimitDecision decision) {
             decisions++;
         }
     }

@@ -12,9 +12,10 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedPauses;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
@@ -639,7 +640,7 @@ class ClientAttacksTest {
                 });
     }
 
-    static final class Mute implements LimiterFactory, LimiterFactory.SharedPauses {
+    static final class Mute implements LimiterFactory, SharedPauses {
 
         @Override
         public String backend() {

@@ -11,10 +11,10 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
-import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.text.KeyMask;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -422,7 +422,7 @@ class ChangeRacesTest {
         }
 
         @Override
-        public Outcome write(
+        public Written write(
                 String limit,
                 @Nullable String caller,
                 long basedOn,
@@ -433,11 +433,11 @@ class ChangeRacesTest {
             String author = authentication == null ? "" : authentication.getName();
             beforeWrite.accept(author);
             if (!fleet.replace(limit, caller, basedOn, text)) {
-                return Outcome.OUTDATED;
+                return Written.OUTDATED;
             }
             fleet.tell(limit, caller);
             afterWrite.accept(author);
-            return Outcome.WRITTEN;
+            return Written.DONE;
         }
 
         @Override

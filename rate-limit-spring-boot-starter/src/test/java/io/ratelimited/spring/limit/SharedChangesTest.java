@@ -12,10 +12,10 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
-import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
@@ -277,7 +277,7 @@ class SharedChangesTest {
         }
 
         @Override
-        public Outcome write(
+        public Written write(
                 String limit,
                 @Nullable String caller,
                 long basedOn,
@@ -290,7 +290,7 @@ class SharedChangesTest {
                                 () -> Objects.requireNonNull(listener).accept(limit, caller))
                         .join();
             }
-            return Outcome.WRITTEN;
+            return Written.DONE;
         }
 
         @Override

@@ -4,7 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.backend.LimiterFactory;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.stereotype.Component;

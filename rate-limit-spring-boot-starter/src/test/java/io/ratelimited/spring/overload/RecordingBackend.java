@@ -8,7 +8,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.backend.LimiterFactory;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;

@@ -9,7 +9,6 @@ import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.redis.Certificate;
@@ -20,8 +19,7 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
@@ -32,7 +30,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -420,9 +417,8 @@ class GuardedRedisTest {
         final Queue<Source> sources = new ConcurrentLinkedQueue<>();
 
         @Override
-        public void onDecision(
-                NamedLimit limit, Outcome outcome, Object key, long waitedNanos, Supplier<Decision> decision) {
-            sources.add(decision.get().source());
+        public void onDecision(RateLimitDecision decision) {
+            sources.add(decision.decision().source());
         }
     }
 }

@@ -4,12 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -29,7 +28,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
@@ -309,12 +307,11 @@ class ChargingPageTest {
         private final BlockingQueue<Long> charged = new LinkedBlockingQueue<>();
 
         @Override
-        public void onDecision(
-                NamedLimit limit, Outcome outcome, @Nullable Object key, long waited, Supplier<Decision> decision) {}
+        public void onDecision(RateLimitDecision decision) {}
 
         @Override
-        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long permits) {
-            charged.add(permits);
+        public void onCharge(RateLimitCharge charge) {
+            charged.add(charge.charged());
         }
     }
 

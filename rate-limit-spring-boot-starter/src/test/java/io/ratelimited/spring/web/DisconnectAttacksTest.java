@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -26,8 +25,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -206,12 +203,11 @@ class DisconnectAttacksTest {
         private final List<Long> charged = new CopyOnWriteArrayList<>();
 
         @Override
-        public void onDecision(
-                NamedLimit limit, Outcome outcome, @Nullable Object key, long waited, Supplier<Decision> decision) {}
+        public void onDecision(RateLimitDecision decision) {}
 
         @Override
-        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long cost) {
-            charged.add(cost);
+        public void onCharge(RateLimitCharge charge) {
+            charged.add(charge.charged());
         }
     }
 

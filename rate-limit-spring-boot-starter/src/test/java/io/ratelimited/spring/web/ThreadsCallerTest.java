@@ -3,8 +3,8 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.web.servlet.ServletRequests;
 import java.security.Principal;
 import java.util.List;

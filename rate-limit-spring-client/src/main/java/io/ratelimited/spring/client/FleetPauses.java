@@ -1,7 +1,7 @@
 package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.backend.SharedPauses;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;

@@ -8,7 +8,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
-import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.backend.SharedPauses;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.client.ClientProperties.Obey;

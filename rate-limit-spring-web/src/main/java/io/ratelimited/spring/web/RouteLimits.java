@@ -2,7 +2,6 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Continuations;
@@ -12,6 +11,7 @@ import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.check.InventedKeys;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -2,12 +2,11 @@ package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
-import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.RateLimitAspect;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.List;

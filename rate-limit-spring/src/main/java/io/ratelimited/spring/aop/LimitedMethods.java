@@ -1,11 +1,9 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimitAspect;
-import io.ratelimited.spring.RateLimitAspect.LimitedCall;
+import io.ratelimited.spring.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.expression.CallExpression;
@@ -13,6 +11,7 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.ResolvedLimit;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;

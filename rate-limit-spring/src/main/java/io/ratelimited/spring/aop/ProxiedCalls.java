@@ -1,6 +1,6 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.spring.RateLimitAspect.LimitedCall;
+import io.ratelimited.spring.aop.RateLimitAspect.LimitedCall;
 import java.lang.reflect.Method;
 import java.util.List;
 import org.aopalliance.intercept.MethodInvocation;

@@ -1,7 +1,5 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.spring.ComposedRateLimitAspect;
-import io.ratelimited.spring.RateLimitAspect;
 import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;

@@ -2,11 +2,11 @@ package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
-import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.RateLimitAspect.LimitedCall;
+import io.ratelimited.spring.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Continuations;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.lang.reflect.Method;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;

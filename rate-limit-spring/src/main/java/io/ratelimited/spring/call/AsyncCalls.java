@@ -1,8 +1,8 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import java.util.Objects;
 import java.util.concurrent.Callable;

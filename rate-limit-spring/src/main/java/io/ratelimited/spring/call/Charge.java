@@ -1,8 +1,8 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.request.RequestFacts;
 import java.math.BigDecimal;
 import org.jspecify.annotations.Nullable;
 

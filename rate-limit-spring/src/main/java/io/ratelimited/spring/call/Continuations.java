@@ -3,7 +3,7 @@ package io.ratelimited.spring.call;
 import io.micrometer.context.ContextSnapshot;
 import io.micrometer.context.ContextSnapshotFactory;
 import io.ratelimited.core.threads.CallbackThreads;
-import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.request.CurrentRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -9,7 +9,9 @@ import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RequestDecisions;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.request.RequestDecisions;
 import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
@@ -75,7 +77,9 @@ final class DecisionReports {
             DECISIONS.debug(line(limit, outcome, key, waitedNanos, decision.get()));
         }
         if (!observers.isEmpty()) {
-            observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
+            RateLimitDecision event =
+                    new RateLimitDecision(limit, outcome, key, Duration.ofNanos(waitedNanos), decision);
+            observe(limit, observer -> observer.onDecision(event));
         }
     }
 
@@ -154,9 +158,7 @@ final class DecisionReports {
     void reportCharge(
             LimitRequest request, long charged, @Nullable RequestDecisions current, Supplier<Decision> decision) {
         if (!observers.isEmpty()) {
-            observe(
-                    request.limit(),
-                    observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
+            reportCharge(new RateLimitCharge(request.limit(), request.key(), request.permits(), charged, null));
         }
         if (current != null) {
             toRequest(current, request, Outcome.ADMITTED, decision);
@@ -176,9 +178,12 @@ final class DecisionReports {
                             + request.permits() + ". Correct the charge. Further failures are logged once a minute.",
                     failure);
         }
-        observe(
-                request.limit(),
-                observer -> observer.onChargeFailed(request.limit(), request.key(), request.permits(), failure));
+        long reserved = request.permits();
+        reportCharge(new RateLimitCharge(request.limit(), request.key(), reserved, reserved, failure));
+    }
+
+    private void reportCharge(RateLimitCharge charge) {
+        observe(charge.limit(), observer -> observer.onCharge(charge));
     }
 
     private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {

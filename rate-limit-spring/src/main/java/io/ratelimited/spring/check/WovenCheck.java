@@ -1,11 +1,11 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.ComposedRateLimitAspect;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.aop.ComposedRateLimitAspect;
 import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.aop.RateLimitAspect;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.function.Supplier;

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.spring.RequestFacts;
 import io.ratelimited.spring.expression.ExpressionWords.Root;
+import io.ratelimited.spring.request.RequestFacts;
 import io.ratelimited.spring.text.LogText;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.spring.RequestFacts;
+import io.ratelimited.spring.request.RequestFacts;
 import java.lang.reflect.Method;
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;

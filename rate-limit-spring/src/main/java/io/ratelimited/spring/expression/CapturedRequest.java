@@ -1,6 +1,6 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.spring.RequestFacts;
+import io.ratelimited.spring.request.RequestFacts;
 import java.security.Principal;
 import java.util.HashMap;
 import java.util.Map;

@@ -3,7 +3,8 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedPauses;
 import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.util.List;
@@ -42,7 +43,8 @@ final class Backends {
     }
 
     /** The pauses that all instances share on a backend; null if they share none. */
-    LimiterFactory.@Nullable SharedPauses sharedPauses(String backend) {
+    @Nullable
+    SharedPauses sharedPauses(String backend) {
         LimiterFactory factory = factories.get(backend);
         return factory == null ? null : factory.sharedPauses();
     }

@@ -4,7 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.RequestFacts;
+import io.ratelimited.spring.request.RequestFacts;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;

@@ -5,8 +5,8 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
@@ -132,18 +132,18 @@ public final class LimitChanges {
                     "Nothing was changed; change it on an instance that does, or take the change back.");
         }
         // Without the lock, which the thread that reads the answer may want.
-        SharedChanges.Outcome outcome = unanswered.write(
+        SharedChanges.Written outcome = unanswered.write(
                 new UnansweredWrites.Write(limit.name(), null, seen.version(), text, author),
                 () -> changes.write(limit.name(), null, seen.version(), text, null, 0));
         synchronized (this) {
-            if (outcome == SharedChanges.Outcome.WRITTEN) {
+            if (outcome == SharedChanges.Written.DONE) {
                 SharedChanges.Change newest = newest(limit, changes);
                 boolean replaced = !newest.text().equals(text);
                 follow(limit, new SharedChanges.Change(replaced ? REPLACED : newest.version(), text, null), author);
             }
             follow(limit, changes);
         }
-        return outcome == SharedChanges.Outcome.WRITTEN;
+        return outcome == SharedChanges.Written.DONE;
     }
 
     /**
@@ -254,20 +254,20 @@ public final class LimitChanges {
             @Nullable String author) {
         SharedChanges.Change change = changes.find(limit.name(), caller);
         long basedOn = change == null ? 0 : change.version();
-        SharedChanges.Outcome outcome = unanswered.write(
+        SharedChanges.Written outcome = unanswered.write(
                 new UnansweredWrites.Write(limit.name(), caller, basedOn, text, author),
                 () -> changes.write(limit.name(), caller, basedOn, text, lasting, BudgetRegistry.MAXIMUM));
         synchronized (this) {
-            if (outcome == SharedChanges.Outcome.WRITTEN) {
+            if (outcome == SharedChanges.Written.DONE) {
                 Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
                 budgets.follow(limit, caller, new SharedChanges.Change(REPLACED, text, endsAt), author);
             }
             budgets.follow(limit, changes, Set.of(caller));
         }
-        if (outcome == SharedChanges.Outcome.FULL) {
+        if (outcome == SharedChanges.Written.FULL) {
             throw BudgetRegistry.full(limit);
         }
-        return outcome == SharedChanges.Outcome.WRITTEN;
+        return outcome == SharedChanges.Written.DONE;
     }
 
     /** Applies the shared change of a limit, if it is another one than the last that was seen; with the lock. */

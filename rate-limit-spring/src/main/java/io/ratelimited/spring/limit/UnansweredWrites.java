@@ -1,7 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.backend.SharedChanges;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -43,7 +43,7 @@ final class UnansweredWrites {
     }
 
     /** Makes a write, and remembers it when it throws. */
-    SharedChanges.Outcome write(Write write, Supplier<SharedChanges.Outcome> attempt) {
+    SharedChanges.Written write(Write write, Supplier<SharedChanges.Written> attempt) {
         try {
             return attempt.get();
         } catch (RuntimeException ex) {

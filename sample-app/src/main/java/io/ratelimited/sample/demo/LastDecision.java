@@ -1,12 +1,8 @@
 package io.ratelimited.sample.demo;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
-import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
+import io.ratelimited.spring.RateLimitDecision;
+import java.time.Duration;
 import org.springframework.stereotype.Component;
 import org.springframework.web.context.request.RequestAttributes;
 import org.springframework.web.context.request.RequestContextHolder;
@@ -22,12 +18,11 @@ class LastDecision implements DecisionObserver {
     private static final String WAITED = LastDecision.class.getName() + ".waited";
 
     @Override
-    public void onDecision(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+    public void onDecision(RateLimitDecision decision) {
         RequestAttributes request = RequestContextHolder.getRequestAttributes();
         if (request != null) {
-            request.setAttribute(OUTCOME, outcome.tag(), RequestAttributes.SCOPE_REQUEST);
-            request.setAttribute(WAITED, waitedNanos, RequestAttributes.SCOPE_REQUEST);
+            request.setAttribute(OUTCOME, decision.outcome().tag(), RequestAttributes.SCOPE_REQUEST);
+            request.setAttribute(WAITED, decision.waited(), RequestAttributes.SCOPE_REQUEST);
         }
     }
 
@@ -36,7 +31,7 @@ class LastDecision implements DecisionObserver {
     }
 
     long waitedMillis() {
-        return TimeUnit.NANOSECONDS.toMillis(attribute(WAITED, 0L));
+        return attribute(WAITED, Duration.ZERO).toMillis();
     }
 
     private static <T> T attribute(String name, T otherwise) {

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.web.servlet;
 
-import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.TrustedProxies;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.request;
 
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.aop;
 
 import java.lang.reflect.AccessibleObject;
 import java.lang.reflect.Method;

@@ -1,5 +1,6 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.request;
 
+import io.ratelimited.spring.NamedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.concurrent.CancellationException;

@@ -1,7 +1,9 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.request;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
 import java.lang.reflect.Method;
 import java.util.function.Supplier;
 

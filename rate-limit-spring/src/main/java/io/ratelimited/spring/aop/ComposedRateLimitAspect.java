@@ -1,5 +1,6 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.aop;
 
+import io.ratelimited.spring.RateLimited;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
