@@ -142,7 +142,7 @@ public interface RateLimiter {
      * as {@link #reserve} would, if the limit has blocks, and {@link Algorithm#ADAPTIVE} learns of it. Never blocks. {@code AllOf}
      * calls it for each limit that rejects a call.
      *
-     * @param rejection the decision of {@code peek}
+     * @param refusal the decision of {@code peek}
      * @return the rejection as it is now, or as it was if the block starts elsewhere
      */
     default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {

@@ -1,6 +1,6 @@
 package io.ratelimited.benchmarks.real;
 
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -64,7 +64,7 @@ public final class RealHarmless {
                 int port = context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
                 RealHarmless load = new RealHarmless(port);
                 load.run(seconds);
-                int limit = Objects.requireNonNull(context.getBean(RateLimits.class)
+                int limit = Objects.requireNonNull(context.getBean(LimitRegistry.class)
                                 .get("all")
                                 .limiter()
                                 .foundLimit())

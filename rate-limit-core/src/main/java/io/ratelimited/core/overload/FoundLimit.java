@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  *     ended, and while it is sought
  * @param inFlight calls in flight
  * @param waiting callers that wait for a place
- * @param rejected calls rejected since the limiter began, by the number of their class; of one element without classes
+ * @param refused calls rejected since the limiter began, by the number of their class; of one element without classes
  * @param lastChange the last change of the limit
  */
 public record FoundLimit(

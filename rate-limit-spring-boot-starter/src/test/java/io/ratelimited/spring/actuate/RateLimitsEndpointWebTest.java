@@ -347,7 +347,8 @@ class RateLimitsEndpointWebTest {
                 .contains("a limit has no [burts]", "use some of [block, ", "nothing was changed");
         assertThat(error("{\"bust\": 400}")).contains("a limit has no [bust] (did you mean 'burst'?); use some of");
         assertThat(error("{\"burst\": -5}")).contains("burst is -5, but must be at least 1");
-        assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}")).contains("maxWait is -1s, but must be from 0s to 365d");
+        assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}"))
+                .contains("maxWait is -1s, but must be from 0s to 365d");
 
         assertThat(get("/search").body()).isEqualTo(before);
     }

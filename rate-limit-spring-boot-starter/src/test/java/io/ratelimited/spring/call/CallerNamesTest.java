@@ -228,7 +228,8 @@ class CallerNamesTest {
                 assertThatIllegalArgumentException().isThrownBy(() -> limits.execute("by-hand", key, () -> "done"));
                 assertThatIllegalArgumentException().isThrownBy(() -> limits.reserve("by-hand", key, 1));
                 assertThatIllegalArgumentException().isThrownBy(() -> limits.peek("by-hand", key));
-                assertThatIllegalArgumentException().isThrownBy(() -> operations.get().reset("by-hand", key));
+                assertThatIllegalArgumentException()
+                        .isThrownBy(() -> operations.get().reset("by-hand", key));
                 assertThatIllegalArgumentException()
                         .isThrownBy(() -> operations.get().removeOverride("by-hand", key));
             }

@@ -444,7 +444,8 @@ class ClientAttacksTest {
     @ValueSource(strings = {"x:0", "x:65536", "a..b", ".a", "[:::1]", "[1]", "[1.2.3.4]"})
     void aHostThatNoCallCanHaveStopsTheStart(String host) {
         runner("rate-limit.clients.none.hosts[0]=" + host)
-                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("which is not a host"));
+                .run(context ->
+                        assertThat(context).getFailure().rootCause().hasMessageContaining("which is not a host"));
     }
 
     /** As after a wait for a limit, when another answer has told to pause meanwhile. */

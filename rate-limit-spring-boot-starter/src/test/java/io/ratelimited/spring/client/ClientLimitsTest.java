@@ -545,7 +545,8 @@ class ClientLimitsTest {
                 "rate-limit.clients.partner.key has the unknown word clientIp",
                 "rate-limit.clients.partner.key=clientIp");
         assertFails("rate-limit.clients.partner.key is not a SpEL expression", "rate-limit.clients.partner.key=host +");
-        assertFails("rate-limit.clients.partner.max-pause is -1s, but must be", "rate-limit.clients.partner.max-pause=-1s");
+        assertFails(
+                "rate-limit.clients.partner.max-pause is -1s, but must be", "rate-limit.clients.partner.max-pause=-1s");
         assertFails("rate-limit.clients.partner.hosts has \"http://a\"", "rate-limit.clients.partner.hosts=http://a");
         assertFails("rate-limit.clients.two.hosts is missing", "rate-limit.clients.two.policy=wait");
         assertFails("which client 'partner' also has", "rate-limit.clients.two.hosts=LOCALHOST");

@@ -84,9 +84,8 @@ class ClientAddressTest {
     void anotherLengthOfATranslationPrefixIsInvalid(String prefix) {
         assertThatThrownBy(() -> Network.translations(List.of(prefix)))
                 .isInstanceOf(InvalidRateLimitException.class)
-                .hasMessageContaining(
-                        "Property rate-limit.http.translation-prefixes is \"" + prefix
-                                + "\", but must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits");
+                .hasMessageContaining("Property rate-limit.http.translation-prefixes is \"" + prefix
+                        + "\", but must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits");
     }
 
     @Test

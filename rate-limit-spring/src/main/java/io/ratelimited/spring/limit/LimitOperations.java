@@ -13,8 +13,8 @@ import io.ratelimited.spring.request.CurrentRequest;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
-import java.util.Objects;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Looks limits up in the registry, reads the texts of changes, and makes them. Thread-safe. */
