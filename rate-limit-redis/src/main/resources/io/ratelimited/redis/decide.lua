@@ -111,20 +111,23 @@ local function offends(family, s, call)
   return outcome < 0 and outcome ~= NEVER
 end
 
--- What calls of a key were charged: since, and the charges.
+-- What calls of a key were charged: a list of { instant, permits }, with since.
 local function read_charges(key)
-  local value, charges = read('GET', key), {}
-  if not value or #value % 14 ~= 7 then return 0, charges end
+  local value = read('GET', key)
+  local charges = { since = 0 }
+  if not value or #value % 14 ~= 7 then return charges end
+  local since = struct.unpack('>I7', value)
+  charges.since = min(now, since)
   for at = 8, #value, 14 do
     local instant, permits = struct.unpack('>I7I7', value, at)
     -- The clock may have stepped back.
     charges[#charges + 1] = { min(instant, now), permits }
   end
-  return min(now, (struct.unpack('>I7', value))), charges
+  return charges
 end
 
-local function save_charges(key, since, charges, lasts)
-  local parts = { struct.pack('>I7', since) }
+local function save_charges(key, charges, lasts)
+  local parts = { struct.pack('>I7', charges.since) }
   for i, charge in ipairs(charges) do parts[i + 1] = struct.pack('>I7I7', charge[1], charge[2]) end
   redis.call('SET', key, table.concat(parts), 'PX', millis(lasts))
 end
@@ -157,18 +160,27 @@ end
 local function settle(family, s, call, held, key)
   local reserved_at, granted, reserved, excess, tail = match(call.tail, '^(%d+) (%d+) (-?%d+) (%d+)(!?)$')
   reserved_at, granted, reserved, excess = tonumber(reserved_at), tonumber(granted), tonumber(reserved), tonumber(excess)
-  local since, charges = read_charges(key)
+  local charges = read_charges(key)
   if reserved_at == 0 then
     add_charge(charges, now, reserved)
-  elseif reserved_at >= since then
+  elseif reserved_at >= charges.since then
     add_charge(charges, min(granted, now), reserved)
   end
   if excess > 0 then add_charge(charges, now, excess) end
   local charged, lasts = family.charged(s, charges)
   merge_charges(charges)
-  save_charges(key, since, charges, lasts)
+  save_charges(key, charges, lasts)
   local next = { permits = 1, a = held.a, b = held.b, longest = call.longest, tail = '' }
   if tail == '' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
+end
+
+-- What was reserved until now does not count.
+local function forget_charges(family, s, key)
+  if family.charged then
+    local charges = { since = now }
+    local _, lasts = family.charged(s, charges)
+    save_charges(key, charges, lasts)
+  end
 end
 
 local replies = {}
@@ -197,10 +209,7 @@ for at = open(), #ARGV, #letters do
   elseif op == 'forgive' then
     redis.call('DEL', KEYS[1], KEYS[3])
     s.changed = false
-    if family.charged and blocks[1].mark == 'c' then
-      local _, lasts = family.charged(s, {})
-      save_charges(KEYS[3], now, {}, lasts)
-    end
+    if blocks[1].mark == 'c' then forget_charges(family, s, KEYS[3]) end
     lockout.forgive(blocks[1])
   end
   if op == 'take' or op == 'peek' then

@@ -158,7 +158,11 @@ local function fixed_window()
   -- Those of the present window.
   function fixed_window.charged(s, charges)
     local begin = min(s.current, now)
-    while charges[1] and charges[1][1] < begin do table.remove(charges, 1) end
+    local oldest = charges[1]
+    while oldest and oldest[1] < begin do
+      table.remove(charges, 1)
+      oldest = charges[1]
+    end
     local own = setmetatable({ start = s.current, index = fw_index(s, s.current), taken = 0 }, { __index = s })
     for _, charge in ipairs(charges) do own.taken = min(MOST, own.taken + charge[2]) end
     return own, fw_start(s, own.index + 1) - now

@@ -343,7 +343,11 @@ local function sliding_log()
 
   -- A log that is nowhere stored: with all its entries here, in one block.
   function sliding_log.charged(s, charges)
-    while charges[1] and charges[1][1] + s.period <= now do table.remove(charges, 1) end
+    local oldest = charges[1]
+    while oldest and oldest[1] + s.period <= now do
+      table.remove(charges, 1)
+      oldest = charges[1]
+    end
     local own = { permits = s.permits, period = s.period, entries = {}, gone = 0, size = #charges, skip = 0, now = now, newest = 0,
       total = 0, looks = 0, blocks = {}, ends = {} }
     for i, charge in ipairs(charges) do

@@ -148,7 +148,11 @@ local function sliding_window()
     local head = floor(now / s.slot)
     local own = setmetatable({ taken = {}, order = {}, sums = { [0] = 0 }, first = 1, head = head, dirty = {}, gone = {} },
       { __index = s })
-    while charges[1] and floor(charges[1][1] / s.slot) <= head - s.slots do table.remove(charges, 1) end
+    local oldest = charges[1]
+    while oldest and floor(oldest[1] / s.slot) <= head - s.slots do
+      table.remove(charges, 1)
+      oldest = charges[1]
+    end
     for _, charge in ipairs(charges) do sw_add(own, floor(charge[1] / s.slot), charge[2]) end
     return own, s.slots * s.slot
   end

@@ -33,7 +33,11 @@ public final class Fields extends LuaTable {
 
     @Override
     public LuaValue get(LuaValue key) {
-        return key instanceof LuaString ? hashget(key) : super.get(key);
+        if (!(key instanceof LuaString)) {
+            return super.get(key);
+        }
+        LuaValue value = hashget(key);
+        return value.isnil() && m_metatable != null ? gettable(this, key) : value;
     }
 
     @Override

@@ -664,7 +664,7 @@ class KeyAttacksTest {
         Limit blocks = limit.toBuilder().block(Duration.ofHours(1)).build();
         assertThat(small.maximumKeys(blocks, 1)).as("blocks count").isEqualTo(312_134);
         assertThat(small.maximumKeys(blocks.toBuilder().charged(true).build(), 1))
-                .isEqualTo(263_172);
+                .isEqualTo(116_711);
         assertThat(small.maximumKeys(limit, 1_000)).isEqualTo(10_000);
         assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, 4)).isEqualTo(1_000_000);
         assertThat(new KeyMemory(17L, 8L << 30).maximumKeys(limit, 4)).isEqualTo(17);

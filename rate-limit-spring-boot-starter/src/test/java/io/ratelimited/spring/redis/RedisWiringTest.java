@@ -136,9 +136,8 @@ class RedisWiringTest {
                         "rate-limit.limits.search.tiers.gold.rate=50/h",
                         "rate-limit.limits.search.tiers.gold.on-failure=allow")
                 .run(context -> assertThat(
-                                TestLimits.of(context).limit("search").tiers())
-                        .hasEntrySatisfying(
-                                "gold", limiter -> assertThat(limiter).isInstanceOf(RedisRateLimiter.class)));
+                                TestLimits.of(context).configured("search").limiterOfTier("gold"))
+                        .isInstanceOf(RedisRateLimiter.class));
     }
 
     private RedisURI uri() {

@@ -265,7 +265,7 @@ class PlainReactiveCallsTest {
         assertThat(refused.statusCode()).isEqualTo(429);
         assertThat(again.statusCode()).isEqualTo(429);
         assertThat(server.ticker().sleeping()).isZero();
-        assertThat(output.getAll().split("Rate limit '" + limit + "' .*must not sleep", -1))
+        assertThat(output.getAll().split("Rate limit '" + limit + "' .*must not block", -1))
                 .hasSize(2);
         assertThat(output).contains("Return a Mono");
     }

@@ -548,6 +548,7 @@ class RefusalAttacksTest {
                             .permitAll()
                             .anyRequest()
                             .authenticated())
+                    .authenticationManager(authentication -> Mono.empty())
                     .cors(Customizer.withDefaults())
                     .formLogin(Customizer.withDefaults())
                     .httpBasic(Customizer.withDefaults())

@@ -43,6 +43,7 @@ import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.filter.OncePerRequestFilter;
+import reactor.core.publisher.Mono;
 
 /** Refusals outside the dispatcher servlet, and the page that an application has for the status. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -202,6 +203,7 @@ class RefusalPageTest {
         @Bean
         SecurityWebFilterChain everybody(ServerHttpSecurity http, RateLimits limits) {
             return http.authorizeExchange(exchanges -> exchanges.anyExchange().authenticated())
+                    .authenticationManager(authentication -> Mono.empty())
                     .httpBasic(Customizer.withDefaults())
                     .addFilterBefore(
                             (exchange, chain) -> {

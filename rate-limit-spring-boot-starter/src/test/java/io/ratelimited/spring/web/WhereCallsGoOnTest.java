@@ -318,7 +318,8 @@ class WhereCallsGoOnTest {
     }
 
     private static String thread() {
-        return Thread.currentThread().getName();
+        // Where assertions are enabled, Kotlin adds the name of the coroutine.
+        return Thread.currentThread().getName().replaceAll(" @coroutine#\\d+$", "");
     }
 
     @Configuration(proxyBeanMethods = false)
