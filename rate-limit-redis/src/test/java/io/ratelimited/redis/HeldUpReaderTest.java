@@ -142,7 +142,7 @@ class HeldUpReaderTest {
                 limiter.reserve("third", 1, 0).decision().source())));
         assertThat(sources.join()).containsExactly(Source.FALLBACK, Source.FALLBACK);
         until(() -> !culprits.isEmpty(), "found", FarNode.PATIENCE);
-        assertThat(culprits.peek().getMessage()).contains("reads the replies");
+        assertThat(culprits.peek().getMessage()).contains("on a Redis I/O thread");
         assertThat(teller()).isEqualTo("rate-limit-callbacks");
         Source elsewhere = told(
                 Callbacks.NEVER_BLOCK,

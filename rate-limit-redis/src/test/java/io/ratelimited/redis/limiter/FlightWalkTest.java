@@ -33,14 +33,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Walks through the states of a call in flight, and lets every event happen in each that a few events lead to: commands run and
- * are answered, run and their replies are lost, or run late; and the caller waits, ends or gives up at any time. F1 to F6 of
+ * are answered, however late, or run and their replies are lost; and the caller waits, ends or gives up at any time. F1 to F6 of
  * {@link InFlightCall} hold, and in the end neither Redis nor the node counts the call.
  */
 class FlightWalkTest {
 
     private static final Duration TIMEOUT = Duration.ofMillis(50);
-    /** A command runs no later than so long after it was sent. */
-    private static final Duration LATEST = Duration.ofSeconds(1);
 
     /** Events in a row. */
     private static final int LONGEST = 4;
@@ -49,7 +47,6 @@ class FlightWalkTest {
         ANSWERED,
         RUN_WITHOUT_REPLY,
         FAILED,
-        RUN_LATE,
         TIMEOUT_PASSES,
         PAUSE_PASSES,
         LONGEST_WAIT_PASSES,
@@ -86,15 +83,13 @@ class FlightWalkTest {
     }
 
     /** One command that a server has been sent. */
-    private record Sent(String operation, String id, long at, CompletableFuture<List<Object>> reply) {}
+    private record Sent(String operation, String id, CompletableFuture<List<Object>> reply) {}
 
     /** A node with one call, a server with one place, and another node's call that may hold it. */
     private static final class World implements RedisConnector, RedisLink {
 
         private final ManualTicker clock = new ManualTicker();
         private final Deque<Sent> pending = new ArrayDeque<>();
-        /** Their replies are late, and they have not run yet, as F4 says. */
-        private final Deque<Sent> late = new ArrayDeque<>();
         /** The calls in flight that Redis counts. */
         private final Set<String> places = new HashSet<>();
 
@@ -144,7 +139,6 @@ class FlightWalkTest {
             InFlightCall call = call();
             return switch (event) {
                 case ANSWERED, RUN_WITHOUT_REPLY, FAILED -> !pending.isEmpty();
-                case RUN_LATE -> !late.isEmpty();
                 case WAITED_FOR -> call != null && turn == null;
                 case RELEASED, CANCELLED -> call != null && !ended;
                 case OTHER_COMES -> places.isEmpty();
@@ -159,7 +153,6 @@ class FlightWalkTest {
                 case ANSWERED -> answer(pending.remove());
                 case RUN_WITHOUT_REPLY -> run(pending.remove());
                 case FAILED -> pending.remove().reply.completeExceptionally(new IllegalStateException("ERR"));
-                case RUN_LATE -> run(late.remove());
                 case TIMEOUT_PASSES -> advance(TIMEOUT);
                 case PAUSE_PASSES -> advance(Duration.ofMillis(250));
                 case LONGEST_WAIT_PASSES -> advance(Duration.ofSeconds(1));
@@ -199,9 +192,6 @@ class FlightWalkTest {
 
         /** The caller ends the call, and Redis answers again and goes on until nothing is left to be done. */
         private void endsWell(List<Event> walk) {
-            while (!late.isEmpty()) {
-                run(late.remove());
-            }
             answersAll = true;
             while (!pending.isEmpty()) {
                 answer(pending.remove());
@@ -220,8 +210,6 @@ class FlightWalkTest {
 
         private void advance(Duration time) {
             clock.advance(time);
-            pending.removeIf(command -> command.reply.isDone() && late.add(command));
-            late.removeIf(command -> clock.nanos() - command.at >= LATEST.toNanos());
         }
 
         private void answer(Sent command) {
@@ -259,9 +247,6 @@ class FlightWalkTest {
                     + pending.stream()
                             .map(sent -> sent.operation + whose.apply(sent.id))
                             .toList()
-                    + late.stream()
-                            .map(sent -> sent.operation + whose.apply(sent.id))
-                            .toList()
                     + new TreeSet<>(places.stream().map(whose).toList());
         }
 
@@ -275,7 +260,7 @@ class FlightWalkTest {
                     .toList();
             String operation = words.get(1).split(" ", 2)[0];
             String packed = words.get(words.size() - 1);
-            Sent command = new Sent(operation, packed.substring(35), clock.nanos(), new CompletableFuture<>());
+            Sent command = new Sent(operation, packed.substring(35), new CompletableFuture<>());
             if (operation.equals("renew") && (call() == null || !call().mayGo())) {
                 wrong.add("F4");
             }
