@@ -548,7 +548,6 @@ class RefusalAttacksTest {
                             .permitAll()
                             .anyRequest()
                             .authenticated())
-                    .authenticationManager(authentication -> Mono.empty())
                     .cors(Customizer.withDefaults())
                     .formLogin(Customizer.withDefaults())
                     .httpBasic(Customizer.withDefaults())
@@ -566,6 +565,7 @@ class RefusalAttacksTest {
                             .permitAll()
                             .anyExchange()
                             .authenticated())
+                    .authenticationManager(authentication -> Mono.empty())
                     .cors(Customizer.withDefaults())
                     .formLogin(Customizer.withDefaults())
                     .build();
