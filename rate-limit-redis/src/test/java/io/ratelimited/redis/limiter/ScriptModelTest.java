@@ -190,7 +190,7 @@ class ScriptModelTest {
     @MethodSource("limits")
     @Tag("proof")
     void decidesAsInMemoryOnALongSchedule(Limit limit) {
-        new Run(REDIS, limit, 2).go(400);
+        new Run(REDIS, limit, 2).go(250);
     }
 
     /** On the other version of the server, if there is one. Its short form is {@link EmbeddedRedisContractTest}. */
@@ -199,7 +199,7 @@ class ScriptModelTest {
     @Tag("proof")
     void decidesAsInMemoryOnTheServerOfTheJar(Limit limit) {
         assumeFalse(RedisProcess.binary().equals(RedisProcess.embedded()), "the other tests use this server");
-        new Run(EMBEDDED, limit, 4).go(400);
+        new Run(EMBEDDED, limit, 4).go(250);
     }
 
     /** Also rates of which a permit takes no whole number of microseconds, or very many. */
@@ -240,7 +240,7 @@ class ScriptModelTest {
     @MethodSource("awkwardLimits")
     @Tag("proof")
     void callsDecidedTogetherAreDecidedAsOneAfterAnotherAtLength(Limit limit) {
-        decidedTogether(limit, 120);
+        decidedTogether(limit, 80);
     }
 
     private static void decidedTogether(Limit limit, int steps) {

@@ -27,7 +27,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manyOfThemKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.wide", 1_500);
+        int count = Integer.getInteger("simulation.wide", 800);
         System.out.println(Simulations.run(LongStream.range(101, 101 + count).mapToObj(WidePlan::of)));
     }
 
@@ -40,7 +40,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manyOutagesOneAfterTheOtherKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.outages", 1_500);
+        int count = Integer.getInteger("simulation.outages", 800);
         System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(OutagePlan::of)));
     }
 
@@ -53,7 +53,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manyChangesForAllNodesReachAllNodes() {
-        int count = Integer.getInteger("simulation.fleet", 5_000);
+        int count = Integer.getInteger("simulation.fleet", 2_500);
         System.out.println(Simulations.run(LongStream.range(501, 501 + count).mapToObj(FleetPlan::of)));
     }
 
@@ -66,7 +66,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manyBlocksKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.blocks", 2_500);
+        int count = Integer.getInteger("simulation.blocks", 1_500);
         System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(BlockPlan::of)));
     }
 
@@ -116,7 +116,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void tinySchedulesKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.tiny", 12_000);
+        int count = Integer.getInteger("simulation.tiny", 6_000);
         System.out.println(Simulations.run(LongStream.rangeClosed(1, count).mapToObj(Plan::tiny)));
     }
 
@@ -126,10 +126,10 @@ class SimulationTest {
     void manySchedulesKeepEveryPromise() {
         long first = Long.getLong("simulation.first", 151);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 3_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 2_000))
                         .mapToObj(Plan::small)));
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 1_500))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 800))
                         .mapToObj(Plan::settling)));
     }
 

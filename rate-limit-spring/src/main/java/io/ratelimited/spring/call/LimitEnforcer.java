@@ -391,9 +391,9 @@ public final class LimitEnforcer {
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
-        // Who might wait under the policy of the limit and does not want to is no violator, nor who is rejected
-        // elsewhere by
-        // permits that another call holds for a moment.
+        // A caller that might wait under the policy of the limit and does not want to is no violator; neither is one
+        // that is
+        // rejected elsewhere because of permits that another call holds for a moment.
         boolean judged = limiter.limit().block() != null && (limit.maxWaitNanos() > 0 || limiter.source() == null);
         Reservation reservation = described || judged
                 ? AllOf.reserve(
