@@ -171,6 +171,11 @@ local function settle(family, s, call, held, key)
   if tail == '' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
 end
 
+local function forget_charges(family, s, key)
+  local _, lasts = family.charged(s, {})
+  save_charges(key, now, {}, lasts)
+end
+
 local replies = {}
 for at = open(), #ARGV, #letters do
   local calls, group, before = 1, {}, #replies
@@ -197,10 +202,7 @@ for at = open(), #ARGV, #letters do
   elseif op == 'forgive' then
     redis.call('DEL', KEYS[1], KEYS[3])
     s.changed = false
-    if family.charged and blocks[1].mark == 'c' then
-      local _, lasts = family.charged(s, {})
-      save_charges(KEYS[3], now, {}, lasts)
-    end
+    if family.charged and blocks[1].mark == 'c' then forget_charges(family, s, KEYS[3]) end
     lockout.forgive(blocks[1])
   end
   if op == 'take' or op == 'peek' then
