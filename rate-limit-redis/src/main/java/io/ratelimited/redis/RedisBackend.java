@@ -78,8 +78,8 @@ public final class RedisBackend implements AutoCloseable {
         this.nodes = new Nodes(node, options.expectedNodes());
         KeyNames keys = new KeyNames(options.keyPrefix());
         String nodesKey = keys.internal("nodes");
-        String entriesKey = keys.beside(nodesKey, "changes");
-        this.heartbeatKeys = new String[] {nodesKey, entriesKey};
+        String recordKey = keys.beside(nodesKey, "changes2");
+        this.heartbeatKeys = new String[] {nodesKey, recordKey};
         this.connection = new GuardedConnection(
                 connector,
                 keys,
@@ -95,8 +95,7 @@ public final class RedisBackend implements AutoCloseable {
         connection.health().describeShare(nodes::describeShare);
         this.context =
                 new LimiterContext(connection, keys, options.ticker(), callers, nodes, RedisUnavailableException::new);
-        this.records = new SharedRecords(
-                context, new String[] {entriesKey, keys.beside(nodesKey, "positions"), keys.beside(nodesKey, "ends")});
+        this.records = new SharedRecords(context, recordKey, keys.beside(nodesKey, "latest2"));
         this.pauses = new SharedPauses(context, keys.internal("pauses"));
         this.begun = connection
                 .connected()
@@ -262,8 +261,8 @@ public final class RedisBackend implements AutoCloseable {
                             connection.later(COUNT_MILLIS, this::countAll);
                         }
                     }
-                    return reply.get(2) instanceof Long position && reply.get(3) instanceof Long sum
-                            ? records.follow(position, sum)
+                    return reply.get(2) instanceof Long version
+                            ? records.catchUp(version)
                             : CompletableFuture.failedFuture(new IllegalStateException(String.valueOf(reply.get(2))));
                 });
         return heard.whenComplete((done, failure) -> report(Replies.error(failure)));

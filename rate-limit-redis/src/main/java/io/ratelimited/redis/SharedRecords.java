@@ -6,63 +6,90 @@ import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.limiter.LimiterContext;
+import java.net.URLDecoder;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Texts that the nodes of a cluster share: one for a limit, and one for each of its callers. Every node has a copy, which
- * follows Redis by the heartbeat: a read costs no command. A write is made in Redis at once, whole or not at all, and only
- * if the writer knows the present version. Thread-safe.
+ * Texts that the nodes of a cluster share: one for a limit, and one for each of its callers. All of them are one record in
+ * Redis with one version, which grows with each write. Every node has a copy, and reads what it lacks when the heartbeat
+ * names another version: to find a text costs no command. A write is made in Redis at once, whole or not at all, and only if
+ * the writer knows the present text. Thread-safe.
  *
- * <p>A text of another form is skipped and reported, and replaced by the next write of its record.
+ * <p>A text of another form is skipped and reported, and replaced by the next write of its key.
  *
  * <ol>
- *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch the records that are newer than
- *       theirs.
- *   <li>Redis and each node add up the versions of the records that they have. A node whose sum is another one, or that has
- *       a later version than all of Redis, compares everything, and writes back the records that Redis has lost, as after a
- *       failover or a restart without its data.
- *   <li>A node that has been away longer than Redis remembers removed records takes all that is there, and writes nothing back.
+ *   <li>Redis has the latest writes in their order, each with the version before it. A node whose version is among them takes
+ *       the writes since, one by one; any other node reads the whole record. So a copy is always the record as it was at one
+ *       version.
+ *   <li>Of two entries of a key the one with the larger version holds. A removed entry is remembered for an hour. A node that
+ *       reads the whole record writes back what Redis lacks, or has in an older version, as after a failover or a restart
+ *       without its data.
+ *   <li>A node that was away for longer than half of that hour takes the record as it is, and writes nothing back.
  * </ol>
  */
 public final class SharedRecords {
 
-    private static final int PAGE = 500;
-    /** Records that are written back at once: each is several commands to Redis, which does nothing else meanwhile. */
+    /** Entries that are written back at once: each is several commands to Redis, which does nothing else meanwhile. */
     private static final int WRITTEN_BACK = 100;
+    /** Fields that a write lets Redis forget: more than are written, and few of the latest writes. */
+    private static final int FORGOTTEN = 2;
+    /** For how long Redis remembers what was removed or has ended; see {@code changes.lua}. */
+    private static final long REMEMBERED_NANOS = TimeUnit.HOURS.toNanos(1);
 
-    private static final long WRITES_NOTHING_BACK = -1;
+    /** The version of a node that has nothing. */
+    private static final long NONE = 0;
 
-    /** Version, end and text; at most 18 digits fit into a long. */
-    private static final Pattern STORED = Pattern.compile("(\\d{1,18}) (\\d{1,18}) (.*)", Pattern.DOTALL);
+    private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
+    /** In place of an entry that Redis does not have any more. */
+    private static final Entry REMOVED = new Entry(0, "", null, null, Instant.EPOCH, "");
+
+    /** Version, end, time, author and text; at most 18 digits fit into a long. */
+    private static final Pattern STORED =
+            Pattern.compile("(\\d{1,18}) (\\d{1,18}) (\\d{1,18}) (\\S*) (.*)", Pattern.DOTALL);
 
     private final LimiterContext context;
     private final GuardedConnection connection;
     private final String[] keys;
-    private final RecordCopy copy;
-    private final List<Consumer<Collection<Key>>> listeners = new CopyOnWriteArrayList<>();
-    /** Guarded by this. */
-    private CompletableFuture<Void> reading = CompletableFuture.completedFuture(null);
+    /** Changed with the lock. */
+    private final Map<Key, Entry> entries = new ConcurrentHashMap<>();
+
+    private final List<Follower> followers = new CopyOnWriteArrayList<>();
+    /** Fields that hold no entry. Guarded by this, like all that follows. */
+    private final Set<String> unreadable = new TreeSet<>();
+    /** The version of the record that this node has. */
+    private long known;
+    /** When this node had all of it for the last time, in nanoseconds of the ticker. */
+    private long completeAt;
+
+    private CompletableFuture<Void> reading = DONE;
 
     /**
-     * The owner of a record.
+     * The owner of a text.
      *
      * @param limit name of the limit
-     * @param caller name of its caller; null for the record of the limit itself
+     * @param caller name of its caller; null for the text of the limit itself
      */
     public record Key(String limit, @Nullable String caller) {
 
@@ -70,86 +97,101 @@ public final class SharedRecords {
             return caller == null ? "l" + limit : "c" + caller + ":" + limit;
         }
 
-        private static Key of(String field) {
+        /** Null if nobody has such a field. */
+        private static @Nullable Key of(String field) {
             int colon = field.indexOf(':');
-            return field.startsWith("l")
-                    ? new Key(field.substring(1), null)
-                    : new Key(field.substring(colon + 1), field.substring(1, colon));
-        }
-
-        private static boolean isField(String field) {
-            return field.startsWith("l") || (field.startsWith("c") && field.indexOf(':') > 0);
+            if (field.startsWith("l")) {
+                return new Key(field.substring(1), null);
+            }
+            return field.startsWith("c") && colon > 0
+                    ? new Key(field.substring(colon + 1), field.substring(1, colon))
+                    : null;
         }
     }
 
     /**
-     * A record.
+     * An entry of the record.
      *
      * @param version of the write that it is from
      * @param text the text that was written; empty if it was removed
      * @param endsAt its end, in nanoseconds of the backend's {@link Ticker}; null for never
+     * @param author the name of its author; null if it is not known
+     * @param writtenAt the time of the write, by the clock of Redis
+     * @param stored the form in which Redis has it
      */
-    public record Entry(long version, String text, @Nullable Long endsAt, long endMicros) {}
+    public record Entry(
+            long version,
+            String text,
+            @Nullable Long endsAt,
+            @Nullable String author,
+            Instant writtenAt,
+            String stored) {}
+
+    /** A write that this node has learned of. */
+    public record Change(Key key, Entry entry) {}
+
+    private record Follower(Queue<Change> changes, Runnable task) {}
 
     /** The outcome of a write. */
     public enum Outcome {
         WRITTEN,
-        /** Another node has written the record meanwhile. Nothing has changed; this node has its version now. */
+        /** Another node has written the text meanwhile. Nothing has changed; this node knows that text now. */
         OUTDATED,
         /** The limit has as many callers as it may have. Nothing has changed. */
         FULL
     }
 
-    SharedRecords(LimiterContext context, String[] keys) {
+    SharedRecords(LimiterContext context, String recordKey, String latestKey) {
         this.context = context;
         this.connection = context.connection();
-        this.keys = keys;
-        this.copy = new RecordCopy(context.ticker());
+        this.keys = new String[] {recordKey, latestKey};
     }
 
-    /** The record as far as this node knows, perhaps one that has ended; null if it never was, or ended long ago. */
+    /** The entry as far as this node knows, perhaps one that has ended; null if it never was, or ended long ago. */
     public @Nullable Entry find(Key key) {
-        return copy.find(key.field());
+        return entries.get(key);
     }
 
-    /** The names of the callers of a limit that have a record, removed ones included. */
+    /** The names of the callers of a limit that have an entry, removed ones included. */
     public Set<String> callers(String limit) {
-        Set<String> callers = new HashSet<>();
-        copy.fields().forEach(field -> {
-            Key key = Key.of(field);
-            if (key.caller != null && key.limit.equals(limit)) {
-                callers.add(key.caller);
-            }
-        });
-        return callers;
+        return entries.keySet().stream()
+                .filter(key -> key.caller != null && key.limit.equals(limit))
+                .map(Key::caller)
+                .collect(Collectors.toSet());
     }
 
     /**
-     * Informs a listener, on threads for callers, of the keys of records that may have changed; {@link #find} returns the
-     * records.
-     */
-    public void onChange(Consumer<Collection<Key>> listener) {
-        listeners.add(listener);
-    }
-
-    /**
-     * Writes a record for all nodes. Blocks for a round trip, at most for the timeout.
+     * Follows the record from now on.
      *
-     * @param basedOn the version that the record has; 0 if there is none
-     * @param text empty to remove the record
+     * @param task runs on threads for callers when there are changes to take
+     * @return the changes, in the order in which they were written, until they are taken
+     */
+    public Queue<Change> follow(Runnable task) {
+        Queue<Change> changes = new ConcurrentLinkedQueue<>();
+        followers.add(new Follower(changes, task));
+        return changes;
+    }
+
+    /**
+     * Writes a text for all nodes. Blocks until Redis has replied, at most for the timeout. The change is among those to
+     * take afterwards.
+     *
+     * @param basedOn the version of the entry that it replaces; 0 if there is none
+     * @param text empty to remove it
      * @param lasting its length; null for ever
-     * @param maximumCallers how many callers of a limit may have a record
+     * @param author the name of its author; null if it is not known
+     * @param maximumCallers how many callers of a limit may have a text, as far as this node knows
      * @throws RedisUnavailableException when Redis does not answer; the message says whether it may have been written
      */
-    public Outcome write(Key key, long basedOn, String text, @Nullable Duration lasting, int maximumCallers) {
+    public Outcome write(
+            Key key,
+            long basedOn,
+            String text,
+            @Nullable Duration lasting,
+            @Nullable String author,
+            int maximumCallers) {
         try {
-            Outcome outcome = connection.await(writeAsync(key, basedOn, text, lasting, maximumCallers));
-            Entry known = find(key);
-            if (outcome == Outcome.OUTDATED && (known == null || known.version <= basedOn)) {
-                // Redis has lost the version that this node knows.
-                connection.await(compare());
-            }
-            return outcome;
+            return connection.await(writeAsync(key, basedOn, text, lasting, author, maximumCallers));
         } catch (ExecutionException ex) {
             Throwable cause = Replies.cause(ex);
             throw context.unavailable()
@@ -161,35 +203,260 @@ public final class SharedRecords {
     }
 
     CompletableFuture<Outcome> writeAsync(
-            Key key, long basedOn, String text, @Nullable Duration lasting, int maximumCallers) {
-        ScriptArguments args = new ScriptArguments()
-                .add(connection.time())
-                .add("write")
+            Key key,
+            long basedOn,
+            String text,
+            @Nullable Duration lasting,
+            @Nullable String author,
+            int maximumCallers) {
+        if (key.caller != null && !text.isEmpty() && !isLive(entries.get(key)) && live(key.limit) >= maximumCallers) {
+            return CompletableFuture.completedFuture(Outcome.FULL);
+        }
+        long lasts = lasting == null ? 0 : TimeUnit.NANOSECONDS.toMicros(lasting.toNanos());
+        long had = known();
+        ScriptArguments args = arguments("write", had)
                 .add(key.field())
                 .add(basedOn)
-                .add(lasting == null ? 0 : TimeUnit.NANOSECONDS.toMicros(lasting.toNanos()))
-                .add(maximumCallers)
-                .add(text);
-        return connection.eval(Script.CHANGES, keys, args).thenApply(reply -> {
-            long version = (Long) reply.get(0);
-            if (version < 0) {
-                return Outcome.FULL;
-            }
-            long now = (Long) reply.get(1);
-            if (version == 0) {
-                copy.put(key.field(), read(key.field(), (String) reply.get(2), now));
-                reportUnreadable();
-                tell(Set.of(key.field()));
-                return Outcome.OUTDATED;
-            }
-            copy.put(key.field(), entry(version, (Long) reply.get(2), text, now));
-            reportUnreadable();
-            return Outcome.WRITTEN;
+                .add(text.isEmpty() ? -1 : lasts)
+                .add((author == null ? "" : URLEncoder.encode(author, StandardCharsets.UTF_8)) + " " + text);
+        entries.entrySet().stream()
+                .filter(entry -> isForgotten(entry.getValue()))
+                .limit(FORGOTTEN)
+                .forEach(entry -> args.add(entry.getKey().field()));
+        return connection.eval(Script.CHANGES, keys, args).thenCompose(reply -> {
+            Outcome outcome = reply.get(3).equals(1L) ? Outcome.WRITTEN : Outcome.OUTDATED;
+            return take(had, reply).thenApply(done -> outcome);
         });
     }
 
+    private synchronized long known() {
+        return known;
+    }
+
+    private ScriptArguments arguments(String operation, long had) {
+        return new ScriptArguments().add(connection.time()).add(operation).add(had);
+    }
+
+    private long live(String limit) {
+        return entries.entrySet().stream()
+                .filter(entry ->
+                        entry.getKey().caller != null && entry.getKey().limit.equals(limit) && isLive(entry.getValue()))
+                .count();
+    }
+
+    private boolean isLive(@Nullable Entry entry) {
+        return entry != null
+                && !entry.text.isEmpty()
+                && (entry.endsAt == null || context.ticker().nanos() - entry.endsAt < 0);
+    }
+
+    private boolean isForgotten(Entry entry) {
+        return entry.endsAt != null && context.ticker().nanos() - entry.endsAt >= REMEMBERED_NANOS;
+    }
+
+    /**
+     * Fetches what is missing here.
+     *
+     * @param version that of the record, as the heartbeat has read it
+     */
+    synchronized CompletableFuture<Void> catchUp(long version) {
+        if (version != known) {
+            return read();
+        }
+        completeAt = context.ticker().nanos();
+        return DONE;
+    }
+
+    private synchronized CompletableFuture<Void> read() {
+        if (reading.isDone()) {
+            reading = read(known);
+        }
+        return reading;
+    }
+
+    /** @param had the version that this node has */
+    private CompletableFuture<Void> read(long had) {
+        return page(had, "0").thenCompose(reply -> take(had, reply));
+    }
+
+    private CompletableFuture<List<Object>> page(long had, String cursor) {
+        return connection.eval(Script.CHANGES, keys, arguments("read", had).add(cursor));
+    }
+
+    /** Takes over what Redis has replied to a node that had a version. */
+    private CompletableFuture<Void> take(long had, List<Object> reply) {
+        long version = (Long) reply.get(1);
+        if (!isLatest(reply)) {
+            return readOn(new Whole(had, version, new HashMap<>(), new TreeSet<>()), reply);
+        }
+        return advance(had, reply) ? DONE : read(known());
+    }
+
+    private static boolean isLatest(List<Object> reply) {
+        return reply.get(2).equals("");
+    }
+
+    /**
+     * The whole record.
+     *
+     * @param had the version that this node had before
+     * @param version that of the first page: of what is written meanwhile the next reading has all
+     */
+    private record Whole(long had, long version, Map<Key, Entry> entries, Set<String> unreadable) {}
+
+    private CompletableFuture<Void> readOn(Whole whole, List<Object> page) {
+        for (int i = 5; i < page.size(); i += 3) {
+            String field = (String) page.get(i);
+            Change change = read(field, (String) page.get(i + 1), (Long) page.get(0));
+            if (change != null) {
+                whole.entries.put(change.key, change.entry);
+            } else if (!field.equals("version")) {
+                whole.unreadable.add(field);
+            }
+        }
+        String cursor = (String) page.get(2);
+        return cursor.equals("0") ? take(whole) : page(NONE, cursor).thenCompose(next -> readOn(whole, next));
+    }
+
+    /**
+     * An entry as it is stored.
+     *
+     * @return null if it is something else
+     */
+    private @Nullable Change read(String field, String stored, long nowMicros) {
+        Key key = Key.of(field);
+        Matcher parts = STORED.matcher(stored);
+        if (key == null || !parts.matches()) {
+            return null;
+        }
+        try {
+            long endMicros = Long.parseLong(parts.group(2));
+            Long endsAt = endMicros == 0 ? null : context.ticker().nanos() + (endMicros - nowMicros) * 1_000;
+            String author = URLDecoder.decode(parts.group(4), StandardCharsets.UTF_8);
+            return new Change(
+                    key,
+                    new Entry(
+                            Long.parseLong(parts.group(1)),
+                            parts.group(5),
+                            endsAt,
+                            author.isEmpty() ? null : author,
+                            Instant.EPOCH.plus(Long.parseLong(parts.group(3)), ChronoUnit.MICROS),
+                            stored));
+        } catch (IllegalArgumentException ex) {
+            // The author is no encoded text.
+            return null;
+        }
+    }
+
+    /**
+     * Takes over the latest writes, one by one.
+     *
+     * @param had the version that they follow
+     * @return whether this node has all of them now
+     */
+    private synchronized boolean advance(long had, List<Object> reply) {
+        // Replies to commands that were under way together overlap.
+        int next = had == known ? reply.size() - 3 : 1;
+        for (int i = 4; i < reply.size(); i += 3) {
+            next = reply.get(i).equals(known) ? i - 3 : next;
+        }
+        if (next == 1 && !reply.get(1).equals(known)) {
+            return false;
+        }
+        List<Change> changes = new ArrayList<>();
+        for (int i = next; i >= 4; i -= 3) {
+            String field = (String) reply.get(i + 1);
+            String stored = (String) reply.get(i + 2);
+            unreadable.remove(field);
+            if (stored.isEmpty()) {
+                entries.remove(Key.of(field));
+                continue;
+            }
+            Change change = read(field, stored, (Long) reply.get(0));
+            if (change == null) {
+                unreadable.add(field);
+            } else if (isNewer(change)) {
+                entries.put(change.key, change.entry);
+                changes.add(change);
+            }
+        }
+        tell(changes);
+        complete((Long) reply.get(1));
+        return true;
+    }
+
+    private boolean isNewer(Change change) {
+        Entry before = entries.get(change.key);
+        return before == null || before.version < change.entry.version;
+    }
+
+    private void complete(long version) {
+        known = version;
+        completeAt = context.ticker().nanos();
+    }
+
+    private void tell(List<Change> changes) {
+        reportUnreadable();
+        if (!changes.isEmpty()) {
+            followers.forEach(follower -> {
+                follower.changes.addAll(changes);
+                context.callers().execute(follower.task);
+            });
+        }
+    }
+
+    /** Takes over the whole record, and writes back what Redis has lost. */
+    private synchronized CompletableFuture<Void> take(Whole whole) {
+        if (whole.had != known) {
+            return read(known);
+        }
+        boolean writesBack = context.ticker().nanos() - completeAt < REMEMBERED_NANOS / 2;
+        Map<Key, Entry> lost = new HashMap<>();
+        List<Change> changes = new ArrayList<>();
+        entries.forEach((key, entry) -> {
+            Entry there = whole.entries.get(key);
+            // One that cannot be read is replaced by the next write.
+            boolean isLost = there == null ? !whole.unreadable.contains(key.field()) : there.version < entry.version;
+            if (isLost && writesBack && !isForgotten(entry)) {
+                lost.put(key, entry);
+            } else if (isLost) {
+                entries.remove(key);
+                changes.add(new Change(key, REMOVED));
+            }
+        });
+        whole.entries.forEach((key, entry) -> {
+            Change change = new Change(key, entry);
+            if (isNewer(change)) {
+                entries.put(key, entry);
+                changes.add(change);
+            }
+        });
+        changes.sort(Comparator.comparingLong(change -> change.entry.version));
+        unreadable.clear();
+        unreadable.addAll(whole.unreadable);
+        tell(changes);
+        if (lost.isEmpty()) {
+            complete(whole.version);
+            return DONE;
+        }
+        // With what others write back Redis has another version: the next heartbeat reads it again.
+        return writeBack(List.copyOf(lost.entrySet())).thenAccept(done -> {});
+    }
+
+    private CompletableFuture<?> writeBack(List<Map.Entry<Key, Entry>> lost) {
+        CompletableFuture<?> done = DONE;
+        for (int i = 0; i < lost.size(); i += WRITTEN_BACK) {
+            List<Map.Entry<Key, Entry>> part = lost.subList(i, Math.min(lost.size(), i + WRITTEN_BACK));
+            done = done.thenCompose(before -> {
+                ScriptArguments args = arguments("restore", NONE);
+                part.forEach(each -> args.add(each.getKey().field()).add(each.getValue().stored));
+                return connection.eval(Script.CHANGES, keys, args);
+            });
+        }
+        return done;
+    }
+
     private void reportUnreadable() {
-        Set<String> unreadable = copy.unreadable();
         connection
                 .health()
                 .problem(
@@ -200,138 +467,5 @@ public final class SharedRecords {
                                         + " unreadable records of changes in Redis, such as field '"
                                         + unreadable.iterator().next() + "' of " + keys[0]
                                         + ". Change or revert these limits and overrides, or delete the fields");
-    }
-
-    /**
-     * A record as it is stored.
-     *
-     * @param stored version, end and text
-     * @return null if it is something else
-     */
-    private @Nullable Entry read(String field, String stored, long nowMicros) {
-        Matcher parts = STORED.matcher(stored);
-        return Key.isField(field) && parts.matches()
-                ? entry(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2)), parts.group(3), nowMicros)
-                : null;
-    }
-
-    private Entry entry(long version, long endMicros, String text, long nowMicros) {
-        Long endsAt = endMicros == 0 ? null : context.ticker().nanos() + (endMicros - nowMicros) * 1_000;
-        return new Entry(version, text, endsAt, endMicros);
-    }
-
-    /**
-     * Fetches the records that are missing here.
-     *
-     * @param position that of the last write, as the heartbeat has read it
-     * @param sumThere of the versions of all records, as the heartbeat has read it
-     */
-    synchronized CompletableFuture<Void> follow(long position, long sumThere) {
-        return copy.isSame(position, sumThere) ? CompletableFuture.completedFuture(null) : read();
-    }
-
-    private synchronized CompletableFuture<Void> read() {
-        if (reading.isDone()) {
-            reading = readNewer(copy.known());
-        }
-        return reading;
-    }
-
-    private synchronized CompletableFuture<Void> compare() {
-        long since = copy.known();
-        reading = reading.handle((done, failure) -> since).thenCompose(this::readAll);
-        return reading;
-    }
-
-    /** @param entries null for those that cannot be read */
-    record Page(long position, long sum, long floor, Map<String, @Nullable Entry> entries, long last) {}
-
-    private CompletableFuture<Page> page(long from) {
-        ScriptArguments args = new ScriptArguments()
-                .add(connection.time())
-                .add("read")
-                .add(from)
-                .add(PAGE);
-        return connection.eval(Script.CHANGES, keys, args).thenApply(reply -> {
-            long now = (Long) reply.get(0);
-            long position = (Long) reply.get(1);
-            Map<String, @Nullable Entry> found = new HashMap<>();
-            long last = position;
-            for (int i = 4; i < reply.size(); i += 3) {
-                last = (Long) reply.get(i);
-                String field = (String) reply.get(i + 1);
-                found.put(field, read(field, (String) reply.get(i + 2), now));
-            }
-            return new Page(
-                    position, (Long) reply.get(2), (Long) reply.get(3), found, found.size() < PAGE ? position : last);
-        });
-    }
-
-    /** @param since the position that this node knew when it began to read */
-    private CompletableFuture<Void> readNewer(long since) {
-        return page(copy.known()).thenCompose(page -> {
-            if (page.floor > since || copy.isAheadOf(page, since)) {
-                return readAll(since);
-            }
-            tell(copy.add(page));
-            reportUnreadable();
-            if (page.last < page.position) {
-                return readNewer(since);
-            }
-            return copy.differsFrom(page) ? readAll(since) : CompletableFuture.completedFuture(null);
-        });
-    }
-
-    /**
-     * Compares everything, and writes back the records that Redis has lost.
-     *
-     * @param since the position that this node knew when it began to read: a record that it alone has is out of date if
-     *     Redis may have forgotten a later removal
-     */
-    private CompletableFuture<Void> readAll(long since) {
-        return readAll(0, new HashMap<>(), since);
-    }
-
-    private CompletableFuture<Void> readAll(long from, Map<String, @Nullable Entry> all, long since) {
-        return page(from).thenCompose(page -> {
-            all.putAll(page.entries);
-            if (page.last < page.position) {
-                return readAll(page.last, all, since);
-            }
-            Map<String, Entry> lost = page.floor <= since ? copy.newerThan(all) : Map.of();
-            if (!lost.isEmpty()) {
-                return writeBack(lost).thenCompose(done -> readAll(WRITES_NOTHING_BACK));
-            }
-            tell(copy.take(all, page));
-            reportUnreadable();
-            return CompletableFuture.completedFuture(null);
-        });
-    }
-
-    private CompletableFuture<?> writeBack(Map<String, Entry> lost) {
-        CompletableFuture<?> done = CompletableFuture.completedFuture(null);
-        List<Map.Entry<String, Entry>> all = new ArrayList<>(lost.entrySet());
-        for (int i = 0; i < all.size(); i += WRITTEN_BACK) {
-            List<Map.Entry<String, Entry>> part = all.subList(i, Math.min(all.size(), i + WRITTEN_BACK));
-            done = done.thenCompose(before -> {
-                ScriptArguments args = new ScriptArguments()
-                        .add(connection.time())
-                        .add("merge")
-                        .add(copy.floor());
-                part.forEach(each -> args.add(each.getKey())
-                        .add(each.getValue().version)
-                        .add(each.getValue().endMicros)
-                        .add(each.getValue().text));
-                return connection.eval(Script.CHANGES, keys, args);
-            });
-        }
-        return done;
-    }
-
-    private void tell(Set<String> changed) {
-        if (!changed.isEmpty()) {
-            List<Key> whose = changed.stream().map(Key::of).toList();
-            context.callers().execute(() -> listeners.forEach(listener -> listener.accept(whose)));
-        }
     }
 }

@@ -4,7 +4,7 @@
 --        HASH of changes.lua
 -- ARGV   the time; name of this node, or nothing to leave; microseconds after which a silent node no longer counts; name to
 --        remove
--- reply  the number of nodes; the origin; the position of the last change, or the error that keeps it; the sum of all
+-- reply  the number of nodes; the origin; the version of the record, or the error that keeps it
 
 local origin = tonumber(redis.call('ZSCORE', KEYS[1], 'origin') or now)
 if ARGV[2] ~= '' then
@@ -21,9 +21,8 @@ if nodes > 0 then
   redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[3] / 1000))
 end
 -- Nodes are counted even if the rest is refused.
-local position = redis.pcall('HGET', KEYS[2], 'version')
-if type(position) == 'table' and not string.find(position.err, 'WRONGTYPE', 1, true) then
-  return { nodes, math.min(origin, now), position.err }
+local version = redis.pcall('HGET', KEYS[2], 'version')
+if type(version) == 'table' and not string.find(version.err, 'WRONGTYPE', 1, true) then
+  return { nodes, math.min(origin, now), version.err }
 end
-local sum = redis.call('HGET', KEYS[2], 'sum')
-return { nodes, math.min(origin, now), tonumber(position) or 0, tonumber(sum) or 0 }
+return { nodes, math.min(origin, now), tonumber(version) or 0 }

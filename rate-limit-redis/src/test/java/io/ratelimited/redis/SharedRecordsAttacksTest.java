@@ -59,7 +59,7 @@ class SharedRecordsAttacksTest {
 
     private static Outcome write(SharedRecords records, SharedRecords.Key key, String text) {
         SharedRecords.Entry known = records.find(key);
-        return records.write(key, known == null ? 0 : known.version(), text, null, 10);
+        return records.write(key, known == null ? 0 : known.version(), text, null, null, 10);
     }
 
     private static String text(RedisBackend node, SharedRecords.Key key) {
@@ -68,8 +68,7 @@ class SharedRecordsAttacksTest {
     }
 
     private void spoil(String field, String value) {
-        server.ask(redis -> redis.hset(key("changes"), field, value));
-        server.ask(redis -> redis.zadd(key("positions"), 5, field));
+        server.ask(redis -> redis.hset(key("changes2"), field, value));
     }
 
     private String key(String part) {
@@ -96,7 +95,7 @@ class SharedRecordsAttacksTest {
         assertThat(late.health().problems())
                 .singleElement()
                 .asString()
-                .contains("Ignored 6 unreadable records", key("changes"));
+                .contains("Ignored 6 unreadable records", key("changes2"));
         assertThat(log.all())
                 .filteredOn(line -> line.startsWith("Ignored 6 unreadable records of changes"))
                 .hasSize(backends.size());
@@ -105,18 +104,18 @@ class SharedRecordsAttacksTest {
 
         // A node that has compared everything does not read all of it again and again.
         long position = number("version");
-        until(() -> late.records().follow(position, number("sum")).isDone(), "nothing is missing", PATIENCE);
+        until(() -> late.records().catchUp(position).isDone(), "nothing is missing", PATIENCE);
     }
 
     private long number(String field) {
-        return Long.parseLong(server.ask(redis -> redis.hget(key("changes"), field)));
+        return Long.parseLong(server.ask(redis -> redis.hget(key("changes2"), field)));
     }
 
     @Test
     void aRecordInPlaceOfAFieldThatCannotBeReadIsWrittenByEveryNode() {
         RedisBackend one = node();
         write(one.records(), SEARCH, "rate=5%2Fd");
-        server.ask(redis -> redis.hset(key("changes"), "lsearch", "rubbish"));
+        server.ask(redis -> redis.hset(key("changes2"), "lsearch", "rubbish"));
         RedisBackend late = node();
         until(() -> !late.health().problems().isEmpty(), "reported", PATIENCE);
 
@@ -129,7 +128,7 @@ class SharedRecordsAttacksTest {
     void aNodeThatKnowsTheRecordWritesItBackWhenItIsChanged() {
         RedisBackend one = node();
         write(one.records(), SEARCH, "rate=5%2Fd");
-        server.ask(redis -> redis.hset(key("changes"), "lsearch", "rubbish"));
+        server.ask(redis -> redis.hset(key("changes2"), "lsearch", "rubbish"));
 
         Outcome first = write(one.records(), SEARCH, "rate=9%2Fd");
         assertThat(first == Outcome.WRITTEN ? first : write(one.records(), SEARCH, "rate=9%2Fd"))
@@ -143,10 +142,10 @@ class SharedRecordsAttacksTest {
         RedisBackend one = node();
         write(one.records(), SEARCH, "rate=5%2Fd");
         long version = Objects.requireNonNull(one.records().find(SEARCH)).version();
-        for (String right : List.of("zadd", "zrem", "hset")) {
+        for (String right : List.of("lpush", "ltrim", "hset")) {
             allow("-" + right);
             RedisBackend restricted = node("app");
-            assertThatThrownBy(() -> restricted.records().write(SEARCH, version, "rate=0%2Fd", null, 10))
+            assertThatThrownBy(() -> restricted.records().write(SEARCH, version, "rate=0%2Fd", null, null, 10))
                     .isInstanceOf(RedisUnavailableException.class)
                     .hasMessageContaining("may not be changed");
             RedisBackend late = node();
@@ -158,7 +157,7 @@ class SharedRecordsAttacksTest {
     @Test
     void aNodeThatMayNotReadWhatIsSharedSaysSo() {
         node();
-        for (String right : List.of("hget", "zrangebyscore")) {
+        for (String right : List.of("hget", "lrange")) {
             allow("-" + right);
             RedisBackend restricted = node("app");
             write(backends.getLast().records(), SEARCH, "rate=" + right);

@@ -4,15 +4,18 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.redis.RedisBackendOptions.TimeSource;
+import io.ratelimited.redis.connection.LettuceConnector;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -45,7 +48,21 @@ class SharedRecordsTest {
     }
 
     private SharedRecords node() {
-        backends.push(RedisBackend.of(RedisServers.settings(server.port()), FarNode.PATIENT));
+        return node(FarNode.PATIENT);
+    }
+
+    private SharedRecords node(RedisBackendOptions options) {
+        backends.push(RedisBackend.of(RedisServers.settings(server.port()), options));
+        return backends.getFirst().records();
+    }
+
+    /** A node by whose ticker Redis has the time, too. */
+    private SharedRecords node(ManualTicker ticker) {
+        RedisClientSettings client = RedisServers.settings(server.port());
+        backends.push(RedisBackend.of(
+                LettuceConnector.of(client.resources(), client.options(), client.uris()),
+                FarNode.PATIENT.ticker(ticker),
+                time -> ticker.epochNanos() / 1000 + RedisServers.OUTLIVES));
         return backends.getFirst().records();
     }
 
@@ -55,7 +72,8 @@ class SharedRecordsTest {
                 () -> {
                     SharedRecords.Entry known = records.find(key);
                     try {
-                        return records.write(key, known == null ? 0 : known.version(), text, lasting, 10_000)
+                        return records.write(
+                                        key, known == null ? 0 : known.version(), text, lasting, "ann ♥ bob", 10_000)
                                 == SharedRecords.Outcome.WRITTEN;
                     } catch (RedisUnavailableException ex) {
                         return false;
@@ -106,7 +124,7 @@ class SharedRecordsTest {
         awaitText(one, ANN, "rate=3/d");
 
         long basedOn = Objects.requireNonNull(one.find(LIMIT)).version();
-        SharedRecords.Outcome outcome = one.write(LIMIT, basedOn, "rate=6/d", null, 10_000);
+        SharedRecords.Outcome outcome = one.write(LIMIT, basedOn, "rate=6/d", null, null, 10_000);
         if (outcome == SharedRecords.Outcome.OUTDATED) {
             write(one, LIMIT, "rate=6/d", null);
         }
@@ -119,7 +137,7 @@ class SharedRecordsTest {
         write(one, ANN, "rate=3/d", null);
         awaitText(two, ANN, "rate=3/d");
 
-        server.ask(commands -> commands.del(key("changes")));
+        server.ask(commands -> commands.del(key("changes2")));
         write(two, new SharedRecords.Key("search", "bob"), "rate=4/d", null);
 
         SharedRecords three = node();
@@ -130,10 +148,7 @@ class SharedRecordsTest {
     @Test
     void aRecordThatWasRemovedLongAgoCanBeWrittenAgain() {
         ManualTicker ticker = RedisServers.ticker();
-        backends.push(RedisBackend.of(
-                RedisServers.settings(server.port()),
-                FarNode.PATIENT.ticker(ticker).timeSource(TimeSource.NODE)));
-        SharedRecords node = backends.getFirst().records();
+        SharedRecords node = node(ticker);
         write(node, ANN, "rate=3/d", null);
         write(node, ANN, "", null);
         write(node, LIMIT, "rate=5/d", Duration.ofMinutes(30));
@@ -147,15 +162,108 @@ class SharedRecordsTest {
         assertThat(node.find(LIMIT)).extracting(SharedRecords.Entry::text).isEqualTo("rate=6/d");
     }
 
+    /** Records of callers come and go: what was removed an hour ago is on no node and not in Redis. */
+    @Test
+    void whatWasRemovedLongAgoIsForgottenByAllNodes() {
+        ManualTicker ticker = RedisServers.ticker();
+        SharedRecords writer = node(ticker);
+        SharedRecords reader = node(ticker);
+        write(writer, ANN, "rate=3/d", null);
+        write(writer, ANN, "", null);
+        awaitText(reader, ANN, "");
+        ticker.advance(Duration.ofMinutes(59));
+        write(writer, LIMIT, "rate=4/d", null);
+        awaitText(reader, LIMIT, "rate=4/d");
+        assertThat(reader.find(ANN)).isNotNull();
+
+        ticker.advance(Duration.ofMinutes(2));
+        write(writer, LIMIT, "rate=5/d", null);
+
+        until(() -> reader.find(ANN) == null && writer.find(ANN) == null, "no node has it", PATIENCE);
+        List<String> fields = server.ask(commands -> commands.hkeys(key("changes2")));
+        assertThat(fields).containsOnly("version", "lsearch");
+    }
+
+    @Test
+    void everyNodeHasTheAuthorAndTheTimeOfEachWriteAndTakesThemInTheirOrder() {
+        write(one, LIMIT, "first", null);
+        awaitText(two, LIMIT, "first");
+        Queue<SharedRecords.Change> changes = two.follow(() -> {});
+        long begin = server.ask(commands -> Long.parseLong(commands.time().get(0)));
+        for (int i = 0; i < 30; i++) {
+            write(one, i % 2 == 0 ? LIMIT : ANN, "rate=" + i, null);
+        }
+        awaitText(two, ANN, "rate=29");
+
+        // On a busy machine a write that was not answered is there twice.
+        assertThat(changes.stream().map(change -> change.entry().text()).distinct())
+                .containsExactlyElementsOf(
+                        IntStream.range(0, 30).mapToObj(i -> "rate=" + i).toList());
+        assertThat(changes).allSatisfy(change -> {
+            assertThat(change.entry().author()).isEqualTo("ann ♥ bob");
+            assertThat(change.entry().writtenAt().getEpochSecond()).isBetween(begin, begin + 120);
+        });
+        assertThat(Objects.requireNonNull(node().find(LIMIT)).author()).isEqualTo("ann ♥ bob");
+    }
+
+    /** Another node that it has not heard of may have removed the text, and Redis have forgotten that. */
+    @Test
+    void aNodeThatWasAwayForLongTakesWhatIsThere() {
+        afterAnOutage(Duration.ofMinutes(31), false);
+    }
+
+    @Test
+    void aNodeThatWasAwayForAShortTimeWritesBackWhatRedisHasLost() {
+        afterAnOutage(Duration.ofMinutes(29), true);
+    }
+
+    /** @param inForce whether a change is in force after an outage in which Redis has lost it */
+    private void afterAnOutage(Duration time, boolean inForce) {
+        backends.forEach(RedisBackend::close);
+        ManualTicker ticker = RedisServers.ticker();
+        SharedRecords node = node(FarNode.PATIENT.ticker(ticker));
+        Queue<SharedRecords.Change> changes = node.follow(() -> {});
+        write(node, LIMIT, "rate=5/d", null);
+        RedisBackend backend = backends.getFirst();
+        changes.clear();
+
+        server.kill();
+        until(() -> backend.health().state() == RedisHealth.State.DOWN, "away", PATIENCE);
+        ticker.advance(time);
+        server.restart();
+        until(() -> backend.health().state() == RedisHealth.State.UP, "back", PATIENCE);
+        write(node, new SharedRecords.Key("other", null), "rate=1", null);
+
+        SharedRecords later = node();
+        until(() -> later.find(new SharedRecords.Key("other", null)) != null, "read", PATIENCE);
+        SharedRecords decides = inForce ? later : node;
+        until(() -> (decides.find(LIMIT) != null) == inForce, "restored, or dropped", PATIENCE);
+        assertThat(node.find(LIMIT) != null).isEqualTo(inForce);
+        assertThat(later.find(LIMIT) != null).isEqualTo(inForce);
+        assertThat(changes.stream().map(change -> change.entry().text()).distinct())
+                .containsExactlyInAnyOrderElementsOf(inForce ? List.of("rate=1") : List.of("", "rate=1"));
+    }
+
+    /** More than Redis has of the latest writes. */
     @Test
     void everyPageIsToldAndHasWhatItSays() {
         Set<SharedRecords.Key> told = ConcurrentHashMap.newKeySet();
-        two.onChange(told::addAll);
+        AtomicReference<Queue<SharedRecords.Change>> changes = new AtomicReference<>();
+        changes.set(two.follow(() -> {
+            Queue<SharedRecords.Change> all = changes.get();
+            for (SharedRecords.Change next = all.poll(); next != null; next = all.poll()) {
+                told.add(next.key());
+            }
+        }));
         List<SharedRecords.Key> keys = new ArrayList<>();
         for (int i = 0; i < 1_200; i++) {
             keys.add(new SharedRecords.Key("search", "caller " + i));
         }
         keys.parallelStream().forEach(key -> write(one, key, "rate=7/d", null));
+
+        // Of a node that may be far behind.
+        write(two, LIMIT, "rate=5/d", null);
+        assertThat(two.find(LIMIT)).extracting(SharedRecords.Entry::text).isEqualTo("rate=5/d");
 
         until(() -> told.containsAll(keys), "all are told", PATIENCE);
         assertThat(keys)

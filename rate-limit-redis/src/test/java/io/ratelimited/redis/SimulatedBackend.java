@@ -30,7 +30,7 @@ public final class SimulatedBackend {
     /** Writes a record without blocking. */
     public static CompletableFuture<SharedRecords.Outcome> write(
             SharedRecords records, SharedRecords.Key key, long basedOn, String text, @Nullable Duration lasting) {
-        return records.writeAsync(key, basedOn, text, lasting, 10);
+        return records.writeAsync(key, basedOn, text, lasting, "ann", 10);
     }
 
     /** Whether some of Redis does not decide for this node. */

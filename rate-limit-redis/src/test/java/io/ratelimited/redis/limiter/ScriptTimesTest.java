@@ -301,45 +301,47 @@ class ScriptTimesTest {
         }
     }
 
-    private static final String[] RECORDS = {"rl:{r}:entries", "rl:{r}:positions", "rl:{r}:ends"};
+    private static final String[] RECORD = {"rl:{r}:changes", "rl:{r}:latest"};
 
     private void change(Object... parts) {
         ScriptArguments args = new ScriptArguments().add(now());
         for (Object part : parts) {
             args.add(part.toString());
         }
-        eval(Script.CHANGES, RECORDS, args);
+        eval(Script.CHANGES, RECORD, args);
     }
 
-    /** Ten thousand callers with a budget. */
-    private void budgets(long lastingMicros) {
-        for (int i = 0; i < 10_000; i += 100) {
-            List<Object> parts = new ArrayList<>(List.of("merge", 0));
-            long end = lastingMicros == 0 ? 0 : ticker.epochNanos() / 1000 + lastingMicros;
+    /** So many callers with a budget. */
+    private void budgets(int many) {
+        for (int i = 0; i < many; i += 100) {
+            List<Object> parts = new ArrayList<>(List.of("restore", 0));
             for (int k = i; k < i + 100; k++) {
-                Collections.addAll(parts, "c" + "x".repeat(27) + k + ":search", k + 1, end, "rate=" + k + "/h");
+                Collections.addAll(
+                        parts, "c" + "x".repeat(22) + (10_000 + k) + ":search", k + 1 + " 0 0 ann rate=" + k + "%2Fh");
             }
             change(parts.toArray());
         }
     }
 
     @Test
-    void recordsOfAFleet() {
-        measure("changes: a page of 500", () -> budgets(0), () -> change("read", 0, 500));
-        measure("changes: merge of 100", () -> {}, () -> {
-            List<Object> parts = new ArrayList<>(List.of("merge", 0));
-            for (int k = 0; k < 100; k++) {
-                Collections.addAll(parts, "c" + "x".repeat(27) + k + ":search", k + 1, 0, "rate=" + k + "/h");
-            }
-            change(parts.toArray());
+    void recordOfAFleet() {
+        String version = "1000000000000000";
+        measure("changes: a page of 10,000", () -> budgets(10_000), () -> change("read", 0, 0));
+        measure("changes: restore of 100", () -> {}, () -> budgets(100));
+        measure("changes: a write among 10,000", () -> budgets(10_000), () -> {
+            change("write", version, "cnew:search", 0, 0, "ann rate=1/h", "clong:search", "cago:search");
         });
+        long[] last = new long[1];
         measure(
-                "changes: a write when 10,000 have ended",
+                "changes: the latest 100 of 10,000",
                 () -> {
-                    budgets(1);
-                    ticker.advance(Duration.ofSeconds(1));
+                    budgets(9_900);
+                    last[0] = Long.parseLong(redis.hget(RECORD[0], "version"));
+                    for (int i = 0; i < 100; i++) {
+                        change("write", last[0], "cnew" + i + ":search", 0, 0, "ann rate=1/h");
+                    }
                 },
-                () -> change("write", "cnew:search", 0, 0, 10_000, "rate=1/h"));
+                () -> change("read", last[0], 0));
         measure(
                 "heartbeat: 1,000 nodes",
                 () -> {
@@ -349,7 +351,7 @@ class ScriptTimesTest {
                 },
                 () -> eval(
                         Script.HEARTBEAT,
-                        new String[] {"rl:{n}:nodes", "rl:{n}:changes"},
+                        new String[] {"rl:{n}:nodes", "rl:{n}:changes2"},
                         new ScriptArguments().add(now()).add("me").add(10_000_000)));
         measure(
                 "pauses: 1,000",

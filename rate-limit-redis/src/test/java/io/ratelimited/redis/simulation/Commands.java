@@ -26,6 +26,7 @@ final class Commands {
                     "PEXPIRE",
                     "HSET",
                     "HDEL",
+                    "LPUSH",
                     "RPUSH",
                     "LTRIM",
                     "LSET",
@@ -35,7 +36,7 @@ final class Commands {
             .map(LuaString::valueOf)
             .collect(java.util.stream.Collectors.toUnmodifiableSet());
     /** Commands that a server which is out of memory refuses. */
-    private static final Set<LuaString> GROWS = Stream.of("SET", "HSET", "RPUSH", "LSET", "ZADD")
+    private static final Set<LuaString> GROWS = Stream.of("SET", "HSET", "LPUSH", "RPUSH", "LSET", "ZADD")
             .map(LuaString::valueOf)
             .collect(java.util.stream.Collectors.toUnmodifiableSet());
 
@@ -55,12 +56,14 @@ final class Commands {
         ALL.put(LuaString.valueOf("HGETALL"), Commands::hgetall);
         ALL.put(LuaString.valueOf("HSET"), Commands::hset);
         ALL.put(LuaString.valueOf("HDEL"), Commands::hdel);
+        ALL.put(LuaString.valueOf("HSCAN"), Commands::hscan);
         ALL.put(
                 LuaString.valueOf("LLEN"),
                 (store, args) -> number(list(store, args).size()));
         ALL.put(LuaString.valueOf("LINDEX"), Commands::lindex);
         ALL.put(LuaString.valueOf("LRANGE"), Commands::lrange);
-        ALL.put(LuaString.valueOf("RPUSH"), Commands::rpush);
+        ALL.put(LuaString.valueOf("LPUSH"), (store, args) -> push(store, args, true));
+        ALL.put(LuaString.valueOf("RPUSH"), (store, args) -> push(store, args, false));
         ALL.put(LuaString.valueOf("LSET"), Commands::lset);
         ALL.put(LuaString.valueOf("LTRIM"), Commands::ltrim);
         ALL.put(LuaString.valueOf("ZADD"), Commands::zadd);
@@ -170,6 +173,14 @@ final class Commands {
         return all;
     }
 
+    /** {@code key cursor COUNT count}: all fields at once, as of a small hash. */
+    private static LuaValue hscan(Store store, Varargs args) {
+        LuaTable page = new LuaTable();
+        page.rawset(1, LuaString.valueOf("0"));
+        page.rawset(2, hgetall(store, args));
+        return page;
+    }
+
     private static LuaValue hset(Store store, Varargs args) {
         LuaString key = text(args, 2);
         Hash hash = store.get(key, Hash.class);
@@ -223,7 +234,7 @@ final class Commands {
         return (int) (index < 0 ? list.size() + index : index);
     }
 
-    private static LuaValue rpush(Store store, Varargs args) {
+    private static LuaValue push(Store store, Varargs args, boolean first) {
         LuaString key = text(args, 2);
         Elements list = store.get(key, Elements.class);
         if (list == null) {
@@ -231,7 +242,7 @@ final class Commands {
             store.put(key, list);
         }
         for (int i = 3; i <= args.narg(); i++) {
-            list.add(text(args, i));
+            list.add(first ? 0 : list.size(), text(args, i));
         }
         return number(list.size());
     }

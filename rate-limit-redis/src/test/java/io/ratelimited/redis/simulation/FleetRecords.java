@@ -9,6 +9,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /** Changes that nodes make for all, as an application does: what was acknowledged, and what each node has in the end. */
@@ -33,13 +35,19 @@ final class FleetRecords {
 
     /** A node follows what others change. */
     void follow(Node node) {
-        node.backend().records().onChange(keys -> keys.forEach(key -> apply(node, key)));
+        AtomicReference<Queue<SharedRecords.Change>> changes = new AtomicReference<>();
+        changes.set(node.backend().records().follow(() -> take(node, changes.get())));
     }
 
-    private void apply(Node node, SharedRecords.Key key) {
-        if (key.equals(LIMIT)) {
-            SharedRecords.Entry entry = node.backend().records().find(LIMIT);
-            Limit now = limit(entry == null ? "" : entry.text());
+    private void take(Node node, Queue<SharedRecords.Change> changes) {
+        for (SharedRecords.Change next = changes.poll(); next != null; next = changes.poll()) {
+            apply(node, next);
+        }
+    }
+
+    private void apply(Node node, SharedRecords.Change change) {
+        if (change.key().equals(LIMIT)) {
+            Limit now = limit(change.entry().text());
             if (!now.equals(node.limiter().limit())) {
                 node.limiter().update(now);
             }
@@ -62,7 +70,6 @@ final class FleetRecords {
                 SharedRecords.Entry written = Objects.requireNonNull(records.find(key));
                 acknowledged.put(key, new Written(written.version(), written.text(), node));
                 noteOverwritten(key, basedOn, written.version());
-                apply(node, key);
             }
         });
     }

@@ -52,27 +52,33 @@ final class MethodMutants {
                         "a node does not fetch what others have changed",
                         Plans.FLEET,
                         "SharedRecords",
-                        "follow",
+                        "catchUp",
                         "read"),
-                MethodMutant.skipped(
-                        "a node that has compared everything does not tell what is new",
+                MethodMutant.changed(
+                        "a record whose version is taken but not read",
                         Plans.FLEET,
                         "SharedRecords",
-                        "readAll",
-                        "tell"),
+                        "catchUp",
+                        VersionAlone.class),
                 MethodMutant.skipped(
-                        "what Redis has lost is not written back", Plans.FLEET, "RecordCopy", "newerThan", "put"),
+                        "what Redis has lost is not written back", Plans.FLEET, "SharedRecords", "take", "writeBack"),
                 MethodMutant.skipped(
-                        "a node trusts that Redis has all it had",
+                        "a node does not take what others have written",
                         Plans.FLEET,
                         "SharedRecords",
-                        "readNewer",
-                        "differsFrom"),
+                        "advance",
+                        "isNewer"),
                 MethodMutant.skipped(
                         "a node does not tell what others have changed",
                         Plans.FLEET,
                         "SharedRecords",
-                        "readNewer",
+                        "advance",
+                        "tell"),
+                MethodMutant.skipped(
+                        "a node that has read the whole record does not tell what is new",
+                        Plans.FLEET,
+                        "SharedRecords",
+                        "take",
                         "tell"),
                 MethodMutant.skipped(
                         "nothing is held back while the server is away: whoever comes waits for the timeout",
@@ -420,6 +426,15 @@ final class MethodMutants {
         @Advice.OnMethodExit
         static void exit(@Advice.Argument(0) Executor executor, @Advice.Return(readOnly = false) Executor safe) {
             safe = executor;
+        }
+    }
+
+    static final class VersionAlone {
+
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(0) long version, @Advice.FieldValue(value = "known", readOnly = false) long known) {
+            known = version;
         }
     }
 

@@ -167,28 +167,42 @@ final class ScriptMutants {
                 ScriptMutant.functions(
                         "a change is made on whatever is there", Plans.FLEET, List.of("read_entry"), """
                         function(field)
-                          local version, ending, text = shipped(field)
-                          return ARGV[2] == 'write' and version and tonumber(ARGV[4]) or version, ending, text
+                          local version, ending = shipped(field)
+                          return ARGV[2] == 'write' and version and tonumber(ARGV[5]) or version, ending
                         end\
                         """),
                 ScriptMutant.functions(
                         "an older change is written back over a newer one", Plans.FLEET, List.of("read_entry"), """
                         function(field)
-                          if ARGV[2] ~= 'merge' then return shipped(field) end
+                          if ARGV[2] ~= 'restore' then return shipped(field) end
                         end\
                         """),
-                ScriptMutant.commands("a change has no position for those who fetch what is newer", Plans.FLEET, """
-                    function(command, key, ...)
-                      if command == 'ZADD' and string.find(key, 'positions', 1, true) then return 1 end
-                      return shipped(command, key, ...)
-                    end\
-                    """),
                 ScriptMutant.functions(
-                        "a change does not move the last position", Plans.FLEET, List.of("put_entry"), """
+                        "a node takes the last alone of the writes that it lacks",
+                        Plans.FLEET,
+                        List.of("written_since"),
+                        """
+                        function(version)
+                          local reply = shipped(version)
+                          for i = 8, reply and #reply or 0 do reply[i] = nil end
+                          return reply
+                        end\
+                        """),
+                ScriptMutant.functions(
+                        "a node whose version Redis has lost takes the latest writes alone",
+                        Plans.FLEET,
+                        List.of("written_since"),
+                        """
+                        function(version)
+                          local reply = shipped(version)
+                          return reply or { now, position, '', 1 }
+                        end\
+                        """),
+                ScriptMutant.functions("a change does not move the version", Plans.FLEET, List.of("put_entry"), """
                         function(...)
                           local before = position
                           shipped(...)
-                          if before > 0 then redis.call('HSET', entries, 'version', whole(before)) end
+                          if before > 0 then redis.call('HSET', record, 'version', whole(before)) end
                         end\
                         """));
     }

@@ -5,11 +5,13 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
+import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -54,6 +56,7 @@ final class LimitReport {
         if (limit.notApplied() != null) {
             report.put("changeNotApplied", limit.notApplied());
         }
+        report.putAll(author(limit, null));
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
         if (!ofRoutes.isEmpty()) {
             report.put("routes", ofRoutes);
@@ -165,12 +168,27 @@ final class LimitReport {
                 .toList();
     }
 
+    /** The author and the time of a change that all instances share. */
+    private static Map<String, Object> author(ConfiguredLimit limit, @Nullable Object key) {
+        Map<String, Object> members = new LinkedHashMap<>();
+        SharedChanges.Change change = limit.sharedChange(key);
+        if (change != null) {
+            if (change.author() != null) {
+                members.put("changedBy", change.author());
+            }
+            members.put(
+                    "changedAt", change.madeAt().truncatedTo(ChronoUnit.SECONDS).toString());
+        }
+        return members;
+    }
+
     /** The budget of a key, and its budgets in the tiers; or the budget of its own, which replaces them. */
     Map<String, Object> key(ConfiguredLimit limit, @Nullable Object key) {
         if (key != null) {
             Map<String, Object> budget = limit.ownBudget(key);
             if (!budget.isEmpty()) {
                 Map<String, Object> own = new LinkedHashMap<>(Map.of("budget", budget));
+                own.putAll(author(limit, key));
                 own.putAll(state(limit.limiterOf(key, limit.limiter()), key));
                 return own;
             }

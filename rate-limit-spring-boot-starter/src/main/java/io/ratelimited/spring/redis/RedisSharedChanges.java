@@ -5,7 +5,7 @@ import io.ratelimited.redis.SharedRecords;
 import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.function.BiConsumer;
+import java.util.Queue;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -24,8 +24,20 @@ final class RedisSharedChanges implements SharedChanges {
 
     @Override
     public @Nullable Change find(String limit, @Nullable String caller) {
-        SharedRecords.Entry entry = records().find(new SharedRecords.Key(limit, caller));
-        return entry == null ? null : new Change(entry.version(), entry.text(), entry.endsAt());
+        SharedRecords.Key key = new SharedRecords.Key(limit, caller);
+        SharedRecords.Entry entry = records().find(key);
+        return entry == null ? null : change(key, entry);
+    }
+
+    private static Change change(SharedRecords.Key key, SharedRecords.Entry entry) {
+        return new Change(
+                key.limit(),
+                key.caller(),
+                entry.version(),
+                entry.text(),
+                entry.endsAt(),
+                entry.author(),
+                entry.writtenAt());
     }
 
     @Override
@@ -40,8 +52,10 @@ final class RedisSharedChanges implements SharedChanges {
             long basedOn,
             String text,
             @Nullable Duration lasting,
+            @Nullable String author,
             int maximumCallers) {
-        return switch (records().write(new SharedRecords.Key(limit, caller), basedOn, text, lasting, maximumCallers)) {
+        SharedRecords.Key key = new SharedRecords.Key(limit, caller);
+        return switch (records().write(key, basedOn, text, lasting, author, maximumCallers)) {
             case WRITTEN -> Written.DONE;
             case OUTDATED -> Written.OUTDATED;
             case FULL -> Written.FULL;
@@ -49,7 +63,11 @@ final class RedisSharedChanges implements SharedChanges {
     }
 
     @Override
-    public void onChange(BiConsumer<String, @Nullable String> listener) {
-        records().onChange(keys -> keys.forEach(key -> listener.accept(key.limit(), key.caller())));
+    public Supplier<@Nullable Change> follow(Runnable task) {
+        Queue<SharedRecords.Change> changes = records().follow(task);
+        return () -> {
+            SharedRecords.Change next = changes.poll();
+            return next == null ? null : change(next.key(), next.entry());
+        };
     }
 }

@@ -17,15 +17,19 @@ import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
+import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -147,7 +151,7 @@ class SharedChangesTest {
 
             assertThat(reported)
                     .extracting(change -> change.after() + " by " + change.principal())
-                    .containsExactly("{burst=77} by null", "{rate=12/s} by ann");
+                    .containsExactly("{burst=77} by bob", "{rate=12/s} by ann");
         });
     }
 
@@ -237,18 +241,19 @@ class SharedChangesTest {
     private static final class OtherInstances implements LimiterFactory, SharedChanges {
 
         private final Map<String, Change> changes = new HashMap<>();
-        private @Nullable BiConsumer<String, @Nullable String> listener;
+        private final Queue<Change> untaken = new ConcurrentLinkedQueue<>();
+        private @Nullable Runnable listener;
         private boolean toldBeforeTheWriter;
         private long version;
 
         void changeUnheard(String text) {
-            write("search", null, 0, text, null, 1);
+            write("search", null, 0, text, null, "bob", 1);
         }
 
         void change(@Nullable String caller, String text) {
-            write("search", caller, 0, text, null, 1);
+            write("search", caller, 0, text, null, null, 1);
             assertThat(listener).isNotNull();
-            listener.accept("search", caller);
+            listener.run();
         }
 
         @Override
@@ -283,19 +288,21 @@ class SharedChangesTest {
                 long basedOn,
                 String text,
                 @Nullable Duration lasting,
+                @Nullable String author,
                 int maximumCallers) {
-            changes.put(limit + "/" + caller, new Change(++version, text, null));
+            Change change = new Change(limit, caller, ++version, text, null, author, Instant.EPOCH);
+            changes.put(limit + "/" + caller, change);
+            untaken.add(change);
             if (toldBeforeTheWriter) {
-                CompletableFuture.runAsync(
-                                () -> Objects.requireNonNull(listener).accept(limit, caller))
-                        .join();
+                CompletableFuture.runAsync(Objects.requireNonNull(listener)).join();
             }
             return Written.DONE;
         }
 
         @Override
-        public void onChange(BiConsumer<String, @Nullable String> told) {
+        public Supplier<@Nullable Change> follow(Runnable told) {
             listener = told;
+            return untaken::poll;
         }
     }
 }

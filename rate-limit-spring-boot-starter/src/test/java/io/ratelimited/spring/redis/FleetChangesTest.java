@@ -41,6 +41,8 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
 
 /** Changes of limits that several instances share, and budgets of callers. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -149,6 +151,50 @@ class FleetChangesTest {
         assertThat(rate(instance())).isEqualTo("10/d");
     }
 
+    /** Also by those that start later. */
+    @Test
+    void everyInstanceLogsWhoHasMadeAChangeAndShowsIt(CapturedOutput output) {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+        as("ann", () -> limits(one).change("search", rateOf("50/d")));
+        as("bob", () -> limits(one).override("search", "zoe", rateOf("3/d"), null));
+
+        await().atMost(PATIENCE)
+                .untilAsserted(
+                        () -> assertThat(limits(two).peek("search", "zoe").remaining())
+                                .isEqualTo(3));
+        ConfigurableApplicationContext three = instance();
+        assertThat(output.toString().lines())
+                .filteredOn(line -> line.matches(".*'search': .*rate 10/d -> 50/d.*scope fleet, by ann, at 20.*Z.*"))
+                .hasSize(3);
+        assertThat(output.toString().lines())
+                .filteredOn(
+                        line -> line.matches(".*'search', key .*rate unset -> 3/d.*scope fleet, by bob, at 20.*Z.*"))
+                .hasSize(2);
+        for (ConfigurableApplicationContext each : List.of(one, two, three)) {
+            RateLimitsEndpoint endpoint = each.getBean(RateLimitsEndpoint.class);
+            assertThat(endpoint.limit("search", null))
+                    .containsEntry("changedBy", "ann")
+                    .containsKey("changedAt");
+            assertThat(endpoint.limit("search", "zoe"))
+                    .containsEntry("changedBy", "bob")
+                    .containsKey("changedAt");
+            assertThat(endpoint.limit("search", "yan")).doesNotContainKey("changedBy");
+        }
+        limits(two).revert("search");
+        assertThat(two.getBean(RateLimitsEndpoint.class).limit("search", null))
+                .doesNotContainKeys("changedBy", "changedAt");
+    }
+
+    private static void as(String name, Runnable change) {
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(name, null));
+        try {
+            change.run();
+        } finally {
+            SecurityContextHolder.clearContext();
+        }
+    }
+
     @Test
     void theAnswerSaysWhomAChangeReaches() {
         ConfigurableApplicationContext one = instance();
@@ -243,7 +289,7 @@ class FleetChangesTest {
         ConfigurableApplicationContext one = instance();
         limits(one).change("search", rateOf("50/d"));
         limits(one).override("search", "ann", rateOf("3/d"), null);
-        String changes = server.ask(redis -> redis.keys("*~changes")).get(0);
+        String changes = server.ask(redis -> redis.keys("*~changes2")).get(0);
         server.ask(redis -> redis.hset(changes, "lsearch", "rubbish\nWARN forged"));
 
         ConfigurableApplicationContext late = instance();

@@ -10,7 +10,6 @@ import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.limit.CallerBudgets.Budget;
 import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
@@ -37,12 +36,10 @@ final class BudgetRegistry {
 
     private final Ticker ticker;
     private final ChangeReports reports;
-    private final UnansweredWrites unanswered;
 
-    BudgetRegistry(Ticker ticker, ChangeReports reports, UnansweredWrites unanswered) {
+    BudgetRegistry(Ticker ticker, ChangeReports reports) {
         this.ticker = ticker;
         this.reports = reports;
-        this.unanswered = unanswered;
     }
 
     Ticker ticker() {
@@ -229,26 +226,25 @@ final class BudgetRegistry {
     }
 
     /** Applies the shared budgets of all callers when this instance begins to follow them: that is no change to report. */
-    void begin(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
-        callers.forEach(caller -> apply(limit, caller, changes.find(limit.name(), caller)));
+    void begin(ConfiguredLimit limit, SharedChanges changes) {
+        changes.callers(limit.name()).forEach(caller -> apply(limit, caller, changes.find(limit.name(), caller)));
         warnOfMore(limit);
     }
 
-    /** Applies the shared budgets of some callers, and reports the changes of others. */
-    void follow(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
-        for (String caller : callers) {
-            SharedChanges.Change change = changes.find(limit.name(), caller);
-            follow(limit, caller, change, change == null ? null : unanswered.author(limit.name(), caller, change));
-        }
-        warnOfMore(limit);
-    }
-
-    /** Applies a change of a caller, and reports it unless it is the one that is in force. */
-    void follow(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change, @Nullable String author) {
+    /** Applies a shared change of a caller, and reports it unless it is the one that is in force. */
+    void follow(ConfiguredLimit limit, String caller, SharedChanges.Change change) {
         Map<String, Object> before = members(limit, caller);
         if (apply(limit, caller, change)) {
-            reports.add(limit.name(), KeyMask.ofDigest(caller), before, members(limit, caller), Scope.FLEET, author);
+            reports.add(
+                    limit.name(),
+                    KeyMask.ofDigest(caller),
+                    before,
+                    members(limit, caller),
+                    Scope.FLEET,
+                    change.author(),
+                    change.madeAt());
         }
+        warnOfMore(limit);
     }
 
     /** Warns when twice as many callers as in the last warning have a budget that this instance cannot apply. */

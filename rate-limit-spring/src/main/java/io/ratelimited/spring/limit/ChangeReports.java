@@ -9,6 +9,8 @@ import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
@@ -77,6 +79,7 @@ public final class ChangeReports {
      * @param before members and their values, as the endpoint writes them
      * @param after the same when the change is in force
      * @param author the name of the author of the change; null if it is not known
+     * @param madeAt the time at which a change for all instances was made; null for one of this instance, made now
      */
     void add(
             String limit,
@@ -84,7 +87,8 @@ public final class ChangeReports {
             Map<String, Object> before,
             Map<String, Object> after,
             Scope scope,
-            @Nullable String author) {
+            @Nullable String author,
+            @Nullable Instant madeAt) {
         Set<String> changed = new LinkedHashSet<>(before.keySet());
         changed.addAll(after.keySet());
         changed.removeIf(member -> Objects.equals(before.get(member), after.get(member)));
@@ -98,7 +102,8 @@ public final class ChangeReports {
                         .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
                         .collect(Collectors.joining(", "))
                 + " (scope " + PropertyText.of(scope)
-                + (author == null ? "" : ", by " + LogText.escaped(author)) + ")";
+                + (author == null ? "" : ", by " + LogText.escaped(author))
+                + (madeAt == null ? "" : ", at " + madeAt.truncatedTo(ChronoUnit.SECONDS)) + ")";
         waiting.add(() -> report(event, line));
     }
 

@@ -395,6 +395,19 @@ public final class ConfiguredLimit implements NamedLimit {
         shared = new Shared(-1, settings.changes.isEmpty() ? "" : shared.text, null);
     }
 
+    /**
+     * The change that all instances share, applied here or not.
+     *
+     * @param key that of the caller whose own budget it is; null for the limit itself
+     * @return null if there is none
+     */
+    public SharedChanges.@Nullable Change sharedChange(@Nullable Object key) {
+        SharedChanges changes = sharedChanges();
+        SharedChanges.Change found =
+                changes == null ? null : changes.find(name(), key == null ? null : CallerBudgets.caller(key, true));
+        return found == null || found.text().isEmpty() ? null : found;
+    }
+
     /** The reason why this instance cannot apply the change that all instances share; null if it does. */
     public @Nullable String notApplied() {
         return shared.problem;

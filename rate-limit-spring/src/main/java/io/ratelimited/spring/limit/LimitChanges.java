@@ -11,17 +11,14 @@ import io.ratelimited.spring.text.KeyMask;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.BooleanSupplier;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
 
@@ -30,9 +27,8 @@ import org.springframework.core.convert.ConversionException;
  *
  * <ol>
  *   <li>A limit changes under the lock of this object, which nobody holds while a backend or a listener is asked.
- *   <li>One thread at a time writes the shared change of a limit. Until its answer is there, a listener of the
- *       backend cannot know the author of a change: it leaves the limit to the writer, which first applies its own change in
- *       the name of its author, then those that others have written since.
+ *   <li>A change for all instances is in force when it is taken from the backend, whoever has made it: in the order in which
+ *       changes were made, and in the name of its author. The thread that makes it takes it before it returns.
  *   <li>Reports are added with the lock, so that they are a chain: each begins where the one before it ended.
  * </ol>
  */
@@ -43,38 +39,19 @@ public final class LimitChanges {
     /** Attempts of a change while others change the same limit: each attempt that fails is a change that another made. */
     private static final int ATTEMPTS = 100;
 
-    /** The version of a change that another one has replaced before its own version was known here. */
-    private static final long REPLACED = -2;
-
     private static final Duration SHORTEST = Duration.ofMillis(1);
     private static final Duration LONGEST = Duration.ofDays(3_650);
 
     private final ChangeReports reports;
     private final BudgetRegistry budgets;
-    private final UnansweredWrites unanswered;
-    /** The shared changes that this instance follows. */
-    private final Set<SharedChanges> followed = ConcurrentHashMap.newKeySet();
-    /** The limits that follow it, by name. */
-    private final Map<String, Following> following = new ConcurrentHashMap<>();
-
-    /** A limit whose changes all instances share. */
-    private static final class Following {
-
-        private final ConfiguredLimit limit;
-        /** Held by the thread that writes. */
-        private final ReentrantLock writing = new ReentrantLock();
-        /** The callers that a listener has left to the writer; null while nobody writes. Guarded by the changes. */
-        private @Nullable Set<String> left;
-
-        private Following(ConfiguredLimit limit) {
-            this.limit = limit;
-        }
-    }
+    /** The shared changes that this instance follows, and what takes the next of them. Changed with its own lock. */
+    private final Map<SharedChanges, Supplier<SharedChanges.@Nullable Change>> followed = new ConcurrentHashMap<>();
+    /** The limits that follow them, by name. */
+    private final Map<String, ConfiguredLimit> following = new ConcurrentHashMap<>();
 
     LimitChanges(ChangeReports reports, Ticker ticker) {
         this.reports = reports;
-        this.unanswered = new UnansweredWrites(ticker);
-        this.budgets = new BudgetRegistry(ticker, reports, unanswered);
+        this.budgets = new BudgetRegistry(ticker, reports);
     }
 
     /**
@@ -101,7 +78,7 @@ public final class LimitChanges {
         if (changes == null) {
             Limit changed;
             synchronized (this) {
-                apply(requested.apply(limit), Scope.INSTANCE, author);
+                apply(requested.apply(limit), Scope.INSTANCE, author, null);
                 changed = limit.limit();
             }
             reports.send();
@@ -111,8 +88,7 @@ public final class LimitChanges {
         return limit.limit();
     }
 
-    /** @return whether it is written; otherwise another instance was faster */
-    private boolean tryChange(
+    private SharedChanges.Written tryChange(
             ConfiguredLimit limit,
             SharedChanges changes,
             Function<ConfiguredLimit, PreparedChange> requested,
@@ -120,7 +96,7 @@ public final class LimitChanges {
         ConfiguredLimit.Shared seen;
         String text;
         synchronized (this) {
-            follow(limit, changes);
+            take(changes);
             seen = limit.shared();
             text = requested.apply(limit).text();
         }
@@ -131,47 +107,21 @@ public final class LimitChanges {
                     "this instance does not apply what was changed for all instances: " + seen.problem(),
                     "Nothing was changed; change it on an instance that does, or take the change back.");
         }
-        // Without the lock, which the thread that reads the answer may want.
-        SharedChanges.Written outcome = unanswered.write(
-                new UnansweredWrites.Write(limit.name(), null, seen.version(), text, author),
-                () -> changes.write(limit.name(), null, seen.version(), text, null, 0));
-        synchronized (this) {
-            if (outcome == SharedChanges.Written.DONE) {
-                SharedChanges.Change newest = newest(limit, changes);
-                boolean replaced = !newest.text().equals(text);
-                follow(limit, new SharedChanges.Change(replaced ? REPLACED : newest.version(), text, null), author);
-            }
-            follow(limit, changes);
-        }
-        return outcome == SharedChanges.Written.DONE;
+        return changes.write(limit.name(), null, seen.version(), text, null, author, 0);
     }
 
-    /**
-     * Writes the shared change of a limit, until no other instance is faster.
-     *
-     * @param attempt makes an attempt, and returns whether it is written
-     */
-    private void write(ConfiguredLimit limit, SharedChanges changes, BooleanSupplier attempt) {
-        Following own = following.computeIfAbsent(limit.name(), name -> new Following(limit));
+    /** Makes a shared change of a limit, until no other instance or thread is faster. */
+    private void write(ConfiguredLimit limit, SharedChanges changes, Supplier<SharedChanges.Written> attempt) {
         try {
-            own.writing.lock();
-            try {
-                synchronized (this) {
-                    own.left = new HashSet<>();
+            for (int i = 0; i < ATTEMPTS; i++) {
+                SharedChanges.Written outcome = attempt.get();
+                take(changes);
+                if (outcome == SharedChanges.Written.FULL) {
+                    throw BudgetRegistry.full(limit);
                 }
-                for (int i = 0; i < ATTEMPTS; i++) {
-                    if (attempt.getAsBoolean()) {
-                        return;
-                    }
+                if (outcome == SharedChanges.Written.DONE) {
+                    return;
                 }
-            } finally {
-                synchronized (this) {
-                    Set<String> left = Objects.requireNonNullElse(own.left, Set.of());
-                    own.left = null;
-                    follow(limit, changes);
-                    budgets.follow(limit, changes, left);
-                }
-                own.writing.unlock();
             }
         } finally {
             reports.send();
@@ -180,13 +130,32 @@ public final class LimitChanges {
                 + "' was changed on other instances at the same time; nothing was changed here, try again");
     }
 
+    /** Applies the shared changes that this instance has not applied yet. */
+    private synchronized void take(SharedChanges changes) {
+        Supplier<SharedChanges.@Nullable Change> untaken = followed.get(changes);
+        if (untaken == null) {
+            return;
+        }
+        for (SharedChanges.Change next = untaken.get(); next != null; next = untaken.get()) {
+            ConfiguredLimit limit = following.get(next.limit());
+            if (limit == null || limit.sharedChanges() != changes) {
+                continue;
+            }
+            if (next.caller() == null) {
+                follow(limit, next);
+            } else {
+                budgets.follow(limit, next.caller(), next);
+            }
+        }
+    }
+
     /** Applies a change made here or by another instance, with the lock. */
-    private void apply(PreparedChange change, Scope scope, @Nullable String author) {
+    private void apply(PreparedChange change, Scope scope, @Nullable String author, @Nullable Instant madeAt) {
         ConfiguredLimit limit = change.limit();
         Map<String, Object> before = ChangeReports.members(limit);
         change.apply();
         budgets.limitChanged(limit);
-        reports.add(limit.name(), null, before, ChangeReports.members(limit), scope, author);
+        reports.add(limit.name(), null, before, ChangeReports.members(limit), scope, author, madeAt);
     }
 
     /**
@@ -228,7 +197,11 @@ public final class LimitChanges {
         SharedChanges changes = limit.sharedChanges();
         String caller = CallerBudgets.caller(key, changes != null);
         if (changes != null) {
-            write(limit, changes, () -> tryWriteBudget(limit, changes, caller, text, lasting, author));
+            write(limit, changes, () -> {
+                SharedChanges.Change present = changes.find(limit.name(), caller);
+                long basedOn = present == null ? 0 : present.version();
+                return changes.write(limit.name(), caller, basedOn, text, lasting, author, BudgetRegistry.MAXIMUM);
+            });
             return;
         }
         synchronized (this) {
@@ -240,54 +213,21 @@ public final class LimitChanges {
                 budgets.assign(limit, caller, text, endsAt);
             }
             String mask = KeyMask.mask(CanonicalKey.text(key));
-            reports.add(limit.name(), mask, before, limit.ownBudget(key), Scope.INSTANCE, author);
+            reports.add(limit.name(), mask, before, limit.ownBudget(key), Scope.INSTANCE, author, null);
         }
         reports.send();
     }
 
-    private boolean tryWriteBudget(
-            ConfiguredLimit limit,
-            SharedChanges changes,
-            String caller,
-            String text,
-            @Nullable Duration lasting,
-            @Nullable String author) {
-        SharedChanges.Change change = changes.find(limit.name(), caller);
-        long basedOn = change == null ? 0 : change.version();
-        SharedChanges.Written outcome = unanswered.write(
-                new UnansweredWrites.Write(limit.name(), caller, basedOn, text, author),
-                () -> changes.write(limit.name(), caller, basedOn, text, lasting, BudgetRegistry.MAXIMUM));
-        synchronized (this) {
-            if (outcome == SharedChanges.Written.DONE) {
-                Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
-                budgets.follow(limit, caller, new SharedChanges.Change(REPLACED, text, endsAt), author);
-            }
-            budgets.follow(limit, changes, Set.of(caller));
-        }
-        if (outcome == SharedChanges.Written.FULL) {
-            throw BudgetRegistry.full(limit);
-        }
-        return outcome == SharedChanges.Written.DONE;
-    }
-
-    /** Applies the shared change of a limit, if it is another one than the last that was seen; with the lock. */
-    private void follow(ConfiguredLimit limit, SharedChanges changes) {
-        SharedChanges.Change newest = newest(limit, changes);
-        follow(limit, newest, unanswered.author(limit.name(), null, newest));
-    }
-
-    private static SharedChanges.Change newest(ConfiguredLimit limit, SharedChanges changes) {
-        SharedChanges.Change change = changes.find(limit.name(), null);
-        return change == null ? new SharedChanges.Change(0, "", null) : change;
-    }
-
-    private void follow(ConfiguredLimit limit, SharedChanges.Change change, @Nullable String author) {
+    /** Applies a shared change of a limit, if it is another one than the last that was seen; with the lock. */
+    private void follow(ConfiguredLimit limit, SharedChanges.Change change) {
         if (change.version() == limit.shared().version()) {
             return;
         }
         String text = change.text();
         try {
-            apply(PreparedChange.shared(limit, limit.settings().configuration(), text), Scope.FLEET, author);
+            PreparedChange prepared =
+                    PreparedChange.shared(limit, limit.settings().configuration(), text);
+            apply(prepared, Scope.FLEET, change.author(), change.madeAt());
             limit.shared(new ConfiguredLimit.Shared(change.version(), text, null));
         } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
             String problem = String.valueOf(ex.getMessage());
@@ -304,32 +244,28 @@ public final class LimitChanges {
         if (changes == null) {
             return;
         }
-        following.computeIfAbsent(limit.name(), name -> new Following(limit));
-        if (followed.add(changes)) {
-            changes.onChange((name, caller) -> changed(changes, name, caller));
-        }
-        changed(changes, limit.name(), null);
-        Collection<String> callers = changes.callers(limit.name());
-        synchronized (this) {
-            budgets.begin(limit, changes, callers);
-        }
-    }
-
-    private void changed(SharedChanges changes, String name, @Nullable String caller) {
-        Following own = following.get(name);
-        if (own == null || own.limit.sharedChanges() != changes) {
-            return;
-        }
-        synchronized (this) {
-            if (own.left == null && caller == null) {
-                follow(own.limit, changes);
-            } else if (own.left == null) {
-                budgets.follow(own.limit, changes, Set.of(caller));
-            } else if (caller != null) {
-                own.left.add(caller);
+        synchronized (followed) {
+            if (!followed.containsKey(changes)) {
+                followed.put(changes, changes.follow(() -> {
+                    take(changes);
+                    reports.send();
+                }));
             }
         }
+        synchronized (this) {
+            take(changes);
+            following.put(limit.name(), limit);
+            followNewest(limit, changes);
+            budgets.begin(limit, changes);
+        }
         reports.send();
+    }
+
+    private void followNewest(ConfiguredLimit limit, SharedChanges changes) {
+        SharedChanges.Change newest = changes.find(limit.name(), null);
+        if (newest != null) {
+            follow(limit, newest);
+        }
     }
 
     /**
@@ -349,7 +285,7 @@ public final class LimitChanges {
             }
         }
         // Also of a limit that all instances share: the others have a configuration of their own.
-        changes.forEach(change -> apply(change, Scope.INSTANCE, author));
+        changes.forEach(change -> apply(change, Scope.INSTANCE, author, null));
     }
 
     /** Reports changes, and tries those again that all instances share and this one does not apply. Without a lock. */
@@ -358,9 +294,10 @@ public final class LimitChanges {
             SharedChanges changes = limit.sharedChanges();
             if (changes != null && limit.isWithoutShared()) {
                 synchronized (this) {
+                    take(changes);
                     limit.forgetShared();
+                    followNewest(limit, changes);
                 }
-                changed(changes, limit.name(), null);
             }
         }
         reports.send();
