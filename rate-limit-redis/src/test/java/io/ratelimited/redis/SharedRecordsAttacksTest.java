@@ -98,7 +98,7 @@ class SharedRecordsAttacksTest {
                 .contains("Ignored 6 unreadable records", key("changes2"));
         assertThat(log.all())
                 .filteredOn(line -> line.startsWith("Ignored 6 unreadable records of changes"))
-                .hasSize(backends.size());
+                .hasSizeBetween(1, backends.size());
 
         assertThat(log.all()).noneMatch(line -> line.contains("\n"));
 
