@@ -112,10 +112,10 @@ final class ChargeTest {
 
     @Test
     void aChargeIsFixedAtTheStart() {
-        assertThatThrownBy(() -> limits.change("fixed", LimitProperties.of(Map.of("charge", "1"))))
-                .isInstanceOf(InvalidRateLimitException.class)
-                .hasMessageContaining("charge cannot be changed at run time");
-        assertThat(limits.limit("fixed").properties().charge()).isEqualTo("7");
+        assertThatThrownBy(() -> limits.change("fixed", LimitChange.of("charge", "1")))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("sets charge, but can only set [algorithm, ");
+        assertThat(limits.limit("fixed").properties().get("charge")).isEqualTo("7");
     }
 
     @Test

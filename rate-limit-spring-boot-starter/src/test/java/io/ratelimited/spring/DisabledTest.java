@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Rate;
-import java.util.Map;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -71,11 +70,10 @@ final class DisabledTest {
             assertThat(limits.limit(name).tiers()).isEmpty();
             assertThat(limits.change(name, LimitChange.rate("9/m")).isUnlimited())
                     .isTrue();
-            assertThat(limits.change(name, LimitProperties.of(Map.of("rate", "9/m")))
-                            .isUnlimited())
+            assertThat(limits.change(name, LimitChange.rate("9/m")).isUnlimited())
                     .isTrue();
             assertThat(limits.revert(name).isUnlimited()).isTrue();
-            limits.override(name, "ann", LimitProperties.of(Map.of("rate", "9/m")), null);
+            limits.override(name, "ann", LimitChange.rate("9/m"), null);
             limits.removeOverride(name, "ann");
             assertThat(limits.tryAcquire(name, "ann")).isTrue();
         });

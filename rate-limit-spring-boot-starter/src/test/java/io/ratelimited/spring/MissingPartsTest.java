@@ -14,6 +14,7 @@ import java.net.URLClassLoader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -112,7 +113,7 @@ class MissingPartsTest {
             }
 
             @Override
-            public RateLimiter create(io.ratelimited.core.Limit limit, String tier, LimitProperties properties) {
+            public RateLimiter create(io.ratelimited.core.Limit limit, String tier, Map<String, String> properties) {
                 return new io.ratelimited.core.memory.InMemoryRateLimiter(limit);
             }
         };

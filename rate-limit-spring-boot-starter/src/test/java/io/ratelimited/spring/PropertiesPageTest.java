@@ -74,19 +74,6 @@ class PropertiesPageTest {
         }
     }
 
-    /** The annotation processor does not see Javadoc of another module, so the descriptions stand in a file, too. */
-    @Test
-    void aPropertyOfALimitIsDescribedAsInItsJavadoc() throws IOException {
-        String source = Files.readString(
-                Path.of("..", "rate-limit-spring/src/main/java/io/ratelimited/spring/LimitProperties.java"));
-        for (JsonNode property : metadata().get("properties")) {
-            String name = property.get("name").asString();
-            if (name.startsWith("rate-limit.defaults.")) {
-                assertThat(source).contains(" " + property.get("description").asString() + System.lineSeparator());
-            }
-        }
-    }
-
     @Test
     void theSwitchOfTheHealthContributorIsOffered() throws IOException {
         assertThat(metadata().get("properties"))

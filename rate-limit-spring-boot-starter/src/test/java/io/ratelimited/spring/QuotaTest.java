@@ -8,7 +8,6 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
@@ -73,7 +72,7 @@ final class QuotaTest {
 
     @Test
     void aBudgetOfACallersOwnIsAskedWhateverItsTier() {
-        limits.override("search", "rich", LimitProperties.of(Map.of("rate", "70/s")), null);
+        limits.override("search", "rich", LimitChange.rate("70/s"), null);
 
         assertThat(limits.remaining("rich")).extracting(Decision::remaining).containsExactly(5L, 2L, 3L, 2L, 70L);
         assertThat(limits.remaining("rich", "gold")).isEqualTo(limits.remaining("rich"));

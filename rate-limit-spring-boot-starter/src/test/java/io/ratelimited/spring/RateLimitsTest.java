@@ -3,11 +3,9 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -47,7 +45,7 @@ final class RateLimitsTest {
 
     @Test
     void anotherAlgorithmLeavesBehindWhatHasNoMeaningForIt() {
-        limits.change("bucket", LimitProperties.of(Map.of("algorithm", Algorithm.SLIDING_LOG)));
+        limits.change("bucket", LimitChange.of("algorithm", "sliding-log"));
         assertThat(limits.limit("bucket").limit()).hasToString("bucket: sliding-log, rate 2/s");
     }
 

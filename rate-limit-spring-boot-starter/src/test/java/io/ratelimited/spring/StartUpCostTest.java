@@ -3,10 +3,11 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.aop.RateLimitAspect;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.limit.LimitSettings;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
@@ -15,10 +16,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
 
 /** What a start with the starter does not do, counted instead of timed. */
 final class StartUpCostTest {
@@ -28,7 +32,7 @@ final class StartUpCostTest {
     @TempDir
     private Path directory;
 
-    private LimitProperties made = LimitProperties.NONE;
+    private @Nullable LimitSettings made;
 
     /** The world in which AspectJ matches pointcuts: hundreds of classes, and class files read for every bean. */
     @Test
@@ -65,14 +69,17 @@ final class StartUpCostTest {
 
     /** Reflection that is found anew for each limit made ten kilobytes of garbage every time. */
     @Test
-    void propertiesOfALimitAreReadAndMadeWithinTwoKilobytes() {
-        LimitProperties properties = LimitProperties.of(Map.of("algorithm", Algorithm.TOKEN_BUCKET, "rate", "1/s"));
+    void propertiesOfALimitAreReadWithinTwoKilobytes() {
+        RateLimitProperties properties = new Binder(new MapConfigurationPropertySource(
+                        Map.of("rate-limit.limits.a.rate", "1/s", "rate-limit.limits.a.algorithm", "gcra")))
+                .bind("rate-limit", RateLimitProperties.class)
+                .get();
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        copy(properties, TIMES);
+        read(properties, TIMES);
         long before = threads.getCurrentThreadAllocatedBytes();
-        copy(properties, TIMES);
+        read(properties, TIMES);
         assertThat((threads.getCurrentThreadAllocatedBytes() - before) / TIMES).isLessThan(2048);
-        assertThat(made).isEqualTo(properties);
+        assertThat(made).isEqualTo(properties.limitSettings());
     }
 
     /** To search, convert and merge it again at each step was a third of what a thousand methods cost. */
@@ -106,9 +113,9 @@ final class StartUpCostTest {
         }
     }
 
-    private void copy(LimitProperties properties, int times) {
+    private void read(RateLimitProperties properties, int times) {
         for (int i = 0; i < times; i++) {
-            made = LimitProperties.of(properties.values());
+            made = properties.limitSettings();
         }
     }
 }

@@ -26,16 +26,6 @@ public record TestLimits(RateLimits calls, RateLimitOperations operations, Suppl
                 () -> context.getBean(LimitRegistry.class));
     }
 
-    /** Changes a limit as the endpoint does. */
-    public Limit change(String name, LimitProperties values) {
-        return ((LimitOperations) operations).change(name, values);
-    }
-
-    /** Overrides the limit of a caller as the endpoint does. */
-    public void override(String name, Object key, LimitProperties values, @Nullable Duration lasting) {
-        ((LimitOperations) operations).override(name, key, values, lasting);
-    }
-
     /** The same limits, changed in the name of an author. */
     public TestLimits changedBy(String author) {
         return new TestLimits(calls, ((LimitOperations) operations).changedBy(author), registry);

@@ -39,11 +39,20 @@ public final class LimitChange {
     /**
      * A change of one property.
      *
-     * @param property its name as in {@code rate-limit.limits.<name>}, such as {@code max-wait}
+     * @param property its name as in {@code rate-limit.limits.<name>}, such as {@code max-wait} or {@code tiers.gold.rate}
      * @param value its value as text, such as {@code 2s}
      */
     public static LimitChange of(String property, String value) {
         return new LimitChange(Map.of(property, value));
+    }
+
+    /**
+     * A change of some properties.
+     *
+     * @param values by name of the property, as {@link #of(String, String)} takes them
+     */
+    public static LimitChange of(Map<String, String> values) {
+        return new LimitChange(Map.copyOf(values));
     }
 
     /**
@@ -55,7 +64,7 @@ public final class LimitChange {
         return with("burst", Long.toString(permits));
     }
 
-    /** This change, and one of another property, as {@link #of} takes it. */
+    /** This change, and one of another property, as {@link #of(String, String)} takes it. */
     public LimitChange with(String property, String value) {
         Map<String, String> more = new LinkedHashMap<>(values);
         more.put(property, value);

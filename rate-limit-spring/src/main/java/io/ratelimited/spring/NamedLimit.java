@@ -22,8 +22,11 @@ public interface NamedLimit {
     /** The limits of tiers by their names, unmodifiable. */
     Map<String, Limit> tiers();
 
-    /** All properties of the limit, defaults included. */
-    LimitProperties properties();
+    /**
+     * The properties that are set for the limit, in its annotation, the configuration, the defaults or by a change: text by name
+     * as in {@code application.yml}, such as {@code max-wait} and {@code tiers.gold.rate}. Unmodifiable.
+     */
+    Map<String, String> properties();
 
     /** The policy for calls over the limit. */
     Policy policy();

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.openapi;
 
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.LimitProperties.OnFailure;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
@@ -87,7 +86,8 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
         }
         if (refusing.stream().anyMatch(LimitedOperations::findsItsLimit)) {
             responses.putIfAbsent(UNAVAILABLE, components.overloaded());
-        } else if (refusing.stream().anyMatch(limit -> limit.properties().onFailure() == OnFailure.DENY)) {
+        } else if (refusing.stream()
+                .anyMatch(limit -> "deny".equals(limit.properties().get("on-failure")))) {
             responses.putIfAbsent(UNAVAILABLE, components.unavailable());
         }
         if (!limiting.stream().allMatch(LimitedOperations::findsItsLimit)) {

@@ -7,7 +7,6 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
@@ -158,7 +157,7 @@ class OpenApiTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return new InMemoryRateLimiter(limit);
         }
     }

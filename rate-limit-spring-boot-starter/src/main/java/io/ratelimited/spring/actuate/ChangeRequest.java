@@ -1,23 +1,20 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.time.Duration;
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import org.springframework.boot.convert.ApplicationConversionService;
-import org.springframework.core.convert.ConversionException;
 
 /**
- * The members of a request to change a limit, read as the properties of a limit are, so that both take the same texts.
+ * The members of a request to change a limit: the texts of a {@link LimitChange}, named as in JSON, and some of its own.
  *
  * @param limit its name
  * @param members as text, by name
@@ -31,10 +28,11 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     private static final String TIER = "tier";
 
     /** All but the algorithm, which would begin every budget anew, and the tiers, of which a request changes one. */
-    private static final Map<String, LimitProperty> PROPERTIES = Stream.of(LimitProperty.values())
+    private static final Set<String> PROPERTIES = Stream.of(LimitProperty.values())
             .filter(LimitProperty::isChangeable)
             .filter(property -> property != LimitProperty.ALGORITHM && property != LimitProperty.TIERS)
-            .collect(Collectors.toMap(LimitProperty::label, property -> property, (a, b) -> a, TreeMap::new));
+            .map(LimitProperty::label)
+            .collect(Collectors.toCollection(TreeSet::new));
 
     /** The member that states the length of a budget. */
     private static final String FOR = "for";
@@ -47,7 +45,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
      *
      * @throws IllegalArgumentException when one is unknown, or cannot be read
      */
-    LimitProperties budget() {
+    LimitChange budget() {
         Set<String> unknown = new TreeSet<>(members.keySet());
         unknown.removeAll(OF_CALLER);
         if (!unknown.isEmpty()) {
@@ -55,14 +53,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
                     + SimilarName.hint(unknown.iterator().next(), OF_CALLER) + "; use some of " + OF_CALLER
                     + "; nothing was changed");
         }
-        Map<String, Object> values = new HashMap<>();
-        for (LimitProperty property : Set.of(LimitProperty.TIER, LimitProperty.RATE, LimitProperty.BURST)) {
-            Object value = value(property, members.get(property.label()));
-            if (value != null) {
-                values.put(property.label(), value);
-            }
-        }
-        return LimitProperties.of(values);
+        return change();
     }
 
     /**
@@ -74,17 +65,20 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     @Nullable
     Duration lasting() {
         Object text = members.get(FOR);
-        if (text != null && text.toString().matches("\\s*([+-]?\\d+\\s*)?")) {
-            throw invalidTime(text, null);
+        if (text == null) {
+            return null;
         }
         try {
-            return ApplicationConversionService.getSharedInstance().convert(text, Duration.class);
-        } catch (ConversionException ex) {
+            if (!text.toString().matches("\\s*([+-]?\\d+\\s*)?")) {
+                return (Duration) PropertyText.read(text.toString(), Duration.class);
+            }
+        } catch (IllegalArgumentException ex) {
             throw invalidTime(text, ex);
         }
+        throw invalidTime(text, null);
     }
 
-    private IllegalArgumentException invalidTime(@Nullable Object text, @Nullable ConversionException cause) {
+    private IllegalArgumentException invalidTime(Object text, @Nullable Exception cause) {
         return new IllegalArgumentException(
                 FOR + " of rate limit '" + limit + "' cannot be \"" + text
                         + "\"; use a duration with its unit, such as 24h; nothing was changed",
@@ -113,76 +107,46 @@ record ChangeRequest(String limit, Map<String, ?> members) {
      *
      * @throws IllegalArgumentException when there is none, one is unknown, or one cannot be read
      */
-    LimitProperties properties() {
+    LimitChange properties() {
         Set<String> unknown = new TreeSet<>(members.keySet());
-        unknown.removeAll(PROPERTIES.keySet());
+        unknown.removeAll(PROPERTIES);
         unknown.remove(TIER);
         if (!unknown.isEmpty()) {
-            Set<String> known = new TreeSet<>(PROPERTIES.keySet());
+            Set<String> known = new TreeSet<>(PROPERTIES);
             known.add(TIER);
             known.add(REVERT);
             throw new IllegalArgumentException("a limit has no " + unknown
                     + SimilarName.hint(unknown.iterator().next(), known) + "; use some of " + known
                     + "; nothing was changed");
         }
-        Map<String, Object> values = new HashMap<>();
-        PROPERTIES.forEach((member, property) -> {
-            Object value = value(property, members.get(member));
-            if (value != null) {
-                values.put(member, value);
+        if (PROPERTIES.stream().allMatch(member -> members.get(member) == null)) {
+            throw new IllegalArgumentException("nothing to change in rate limit '" + limit
+                    + "': the request says none of " + PROPERTIES + "; give at least one");
+        }
+        return change();
+    }
+
+    private LimitChange change() {
+        Map<String, String> texts = new LinkedHashMap<>();
+        members.forEach((name, value) -> {
+            LimitProperty property = LimitProperty.of(name);
+            if (property != null && value != null) {
+                texts.put(property.kebab(), checked(property, value.toString()));
             }
         });
-        if (values.isEmpty()) {
-            throw new IllegalArgumentException("nothing to change in rate limit '" + limit
-                    + "': the request says none of " + PROPERTIES.keySet() + "; give at least one");
-        }
-        Object tier = members.get(TIER);
+        return LimitChange.of(texts);
+    }
+
+    /** A change checks it again; only here is its name known as the request has it. */
+    private String checked(LimitProperty property, String text) {
         try {
-            LimitProperties changes = LimitProperties.of(values);
-            return tier == null ? changes : LimitProperties.of(Map.of("tiers", Map.of(tier.toString(), changes)));
+            property.read(property.label(), text);
+            return text;
         } catch (IllegalArgumentException ex) {
             throw new IllegalArgumentException(
-                    "rate limit '" + limit + "': " + ex.getMessage() + "; nothing was changed", ex);
+                    property.label() + " of rate limit '" + limit + "' cannot be \"" + text + "\"; use "
+                            + PropertyText.expected(property.type()) + "; nothing was changed",
+                    ex);
         }
-    }
-
-    private @Nullable Object value(LimitProperty property, @Nullable Object text) {
-        try {
-            Object value = text instanceof String entries && property.type() == Map.class
-                    ? PropertyText.read(entries, Map.class)
-                    : ApplicationConversionService.getSharedInstance().convert(text, property.type());
-            if (value == null && text != null) {
-                // Spring reads an empty text as no value, so that the request would do less than it says.
-                throw invalid(property, text, null);
-            }
-            return value;
-        } catch (ConversionException ex) {
-            throw invalid(property, text, ex);
-        } catch (IllegalArgumentException ex) {
-            throw invalid(property, text, null);
-        }
-    }
-
-    private IllegalArgumentException invalid(
-            LimitProperty property, @Nullable Object text, @Nullable ConversionException cause) {
-        return new IllegalArgumentException(
-                property.label() + " of rate limit '" + limit + "' cannot be \"" + text + "\"; "
-                        + expected(property.type()) + "; nothing was changed",
-                cause);
-    }
-
-    private static String expected(Class<?> type) {
-        if (type.isEnum()) {
-            return "use one of " + PropertyText.values(type);
-        }
-        return switch (type.getSimpleName()) {
-            case "Duration" -> "use a duration such as 500ms, 10s or PT10S";
-            case "ZoneId" -> "use a time zone such as Europe/Berlin";
-            case "Double" -> "use a number";
-            // Spring Boot's endpoints read texts only: a list or an object in a body is answered before it comes here.
-            case "List" -> "use a text such as \"critical, batch\"";
-            case "Map" -> "use a text such as \"batch=5%, normal=20%\"";
-            default -> "use a whole number";
-        };
     }
 }

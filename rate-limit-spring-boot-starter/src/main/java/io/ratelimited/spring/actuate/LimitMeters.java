@@ -12,6 +12,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
@@ -78,7 +79,7 @@ final class LimitMeters {
                     .tag("limit", this.limit)
                     .register(registry));
         }
-        if (limit.properties().charge() != null) {
+        if (limit.text(LimitProperty.CHARGE) != null) {
             failures();
         }
         Decision.Source expected = limit.limiter().source();

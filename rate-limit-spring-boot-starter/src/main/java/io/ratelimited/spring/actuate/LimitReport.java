@@ -45,7 +45,7 @@ final class LimitReport {
     /** The settings of a limit, and its present use. */
     Map<String, Object> summary(ConfiguredLimit limit) {
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
-        limit.properties().values().forEach((member, value) -> report.putIfAbsent(member, PropertyText.of(value)));
+        limit.values().forEach((property, value) -> report.putIfAbsent(property.label(), PropertyText.of(value)));
         report.keySet().removeAll(List.of("tiers", "maxWait", "maxWaiting"));
         report.put("policy", PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
@@ -83,7 +83,7 @@ final class LimitReport {
     /** Returns whether the properties or all routes of a limit name a key. */
     private boolean isKeyed(ConfiguredLimit limit) {
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
-        return limit.properties().key() != null
+        return limit.text(LimitProperty.KEY) != null
                 || (!ofRoutes.isEmpty() && ofRoutes.stream().allMatch(route -> route.containsKey("key")));
     }
 

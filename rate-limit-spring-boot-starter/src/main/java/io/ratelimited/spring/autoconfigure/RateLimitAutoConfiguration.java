@@ -6,7 +6,6 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.LimitedMethods;
@@ -29,6 +28,7 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.UncountedRoutes;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.function.ToLongFunction;
@@ -293,7 +293,7 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return new InMemoryRateLimiter(limit, ticker, () -> maximumKeys.applyAsLong(limit));
         }
     }

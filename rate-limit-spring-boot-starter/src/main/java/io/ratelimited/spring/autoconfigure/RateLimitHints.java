@@ -1,12 +1,12 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.aop.Declarations;
 import io.ratelimited.spring.client.OutgoingRequest;
 import io.ratelimited.spring.expression.CallRoot;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.ResolvedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
@@ -48,17 +48,22 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
      */
     private static final List<String> CACHES = List.of("SSMS", "PSMS", "SSMSW", "PSWMS", "SSMSA", "PSAMS");
 
+    private static final List<LimitProperty> EXPRESSIONS = List.of(
+            LimitProperty.KEY,
+            LimitProperty.PERMITS,
+            LimitProperty.WHEN,
+            LimitProperty.CHARGE,
+            LimitProperty.TIER,
+            LimitProperty.PRIORITY,
+            LimitProperty.BLOCK_UNLESS);
+
     private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");
 
     @Override
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.reflection().registerType(OutgoingRequest.class, MemberCategory.INVOKE_PUBLIC_METHODS);
-        hints.reflection()
-                .registerType(
-                        LimitProperties.class,
-                        MemberCategory.INVOKE_DECLARED_CONSTRUCTORS,
-                        MemberCategory.INVOKE_PUBLIC_METHODS);
+        hints.reflection().registerType(LimitProperties.class, MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
         for (String cache : CACHES) {
             hints.reflection()
@@ -132,29 +137,22 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             try {
                 RateLimitProperties properties =
                         Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
-                LimitProperties use = ResolvedLimit.ofUse(
-                                properties.limitSettings(),
-                                limit.name(environment::resolvePlaceholders),
-                                limit.place(),
-                                limit.properties(environment::resolvePlaceholders))
-                        .properties();
+                ResolvedLimit use = ResolvedLimit.ofUse(
+                        properties.limitSettings(),
+                        limit.name(environment::resolvePlaceholders),
+                        limit.place(),
+                        limit.properties(environment::resolvePlaceholders));
                 return new Use(
-                        use.fallback(),
-                        Stream.of(
-                                        use.key(),
-                                        use.permits(),
-                                        use.when(),
-                                        use.charge(),
-                                        use.tier(),
-                                        use.priority(),
-                                        use.blockUnless())
+                        use.text(LimitProperty.FALLBACK),
+                        EXPRESSIONS.stream()
+                                .map(use::text)
                                 .filter(Objects::nonNull)
                                 .toList());
             } catch (BindException | InvalidRateLimitException ex) {
                 return new Use(
                         limit.annotation().getString("fallback"),
-                        Stream.of("key", "permits", "when", "charge", "tier", "priority", "blockUnless")
-                                .map(limit.annotation()::getString)
+                        EXPRESSIONS.stream()
+                                .map(expression -> limit.annotation().getString(expression.label()))
                                 .toList());
             }
         }

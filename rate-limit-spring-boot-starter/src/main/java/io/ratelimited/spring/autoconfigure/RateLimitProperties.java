@@ -1,9 +1,10 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.fields.Headers;
 import io.ratelimited.spring.limit.KeyMemory;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitSettings;
 import io.ratelimited.spring.web.RouteProperties;
 import java.time.Duration;
@@ -93,7 +94,7 @@ public record RateLimitProperties(
     public record Redis(
             @Nullable String url,
             @DefaultValue("50ms") Duration timeout,
-            @DefaultValue("local") LimitProperties.OnFailure onFailure,
+            @DefaultValue("local") LimitProperty.OnFailure onFailure,
             @Nullable Integer expectedNodes,
             @Nullable String keyPrefix,
             @DefaultValue("auto") TimeSource timeSource,
@@ -146,8 +147,16 @@ public record RateLimitProperties(
         backend = backend.strip().toLowerCase(Locale.ROOT);
     }
 
-    /** The part that makes limits. */
+    /**
+     * The part that makes limits.
+     *
+     * @throws InvalidRateLimitException for an algorithm or a policy that only the annotation has
+     */
     public LimitSettings limitSettings() {
-        return LimitSettings.of(backend, redis.onFailure(), defaults, limits);
+        return new LimitSettings(
+                backend,
+                redis.onFailure(),
+                LimitProperties.values("rate-limit.defaults", defaults),
+                LimitProperties.values("rate-limit.limits", limits));
     }
 }

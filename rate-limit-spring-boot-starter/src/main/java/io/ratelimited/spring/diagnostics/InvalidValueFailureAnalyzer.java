@@ -1,6 +1,5 @@
 package io.ratelimited.spring.diagnostics;
 
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.text.PropertyText;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.BindException;
@@ -56,12 +55,7 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
                     "Set a property below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]",
                     cause);
         }
-        return type == LimitProperties.class && refused instanceof IllegalArgumentException
-                ? new FailureAnalysis(
-                        "Property " + name + "." + refused.getMessage(),
-                        "Correct it, or remove it to use the default. [RL-102]",
-                        cause)
-                : null;
+        return null;
     }
 
     /** Finds the origin of a value that stands in the place of properties, which Spring Boot's failure does not contain. */

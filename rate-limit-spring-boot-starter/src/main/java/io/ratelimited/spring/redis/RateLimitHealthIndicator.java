@@ -3,7 +3,7 @@ package io.ratelimited.spring.redis;
 import io.ratelimited.core.Decision;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
-import io.ratelimited.spring.LimitProperties.OnFailure;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.List;
@@ -70,10 +70,11 @@ final class RateLimitHealthIndicator implements HealthIndicator {
                 ? Stream.empty()
                 : limits.stream()
                         .flatMap(registry -> registry.all().stream())
-                        .flatMap(limit -> Stream.ofNullable(limit.properties().onFailure()))
-                        .filter(onFailure -> onFailure != OnFailure.THROW)
-                        .map(onFailure ->
-                                onFailure == OnFailure.DENY ? Decision.Source.UNAVAILABLE : Decision.Source.FALLBACK);
+                        .flatMap(limit -> Stream.ofNullable(limit.values().get(LimitProperty.ON_FAILURE)))
+                        .filter(onFailure -> onFailure != LimitProperty.OnFailure.THROW)
+                        .map(onFailure -> onFailure == LimitProperty.OnFailure.DENY
+                                ? Decision.Source.UNAVAILABLE
+                                : Decision.Source.FALLBACK);
         return Stream.concat(redis, others)
                 .distinct()
                 .sorted()

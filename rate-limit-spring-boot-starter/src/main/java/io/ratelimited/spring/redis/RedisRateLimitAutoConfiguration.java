@@ -13,7 +13,6 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -23,6 +22,8 @@ import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.LogText;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
@@ -219,6 +220,9 @@ public final class RedisRateLimitAutoConfiguration {
             KeyMemory memory,
             @Override @Nullable SharedChanges sharedChanges) implements LimiterFactory {
 
+        private static final String ON_FAILURE = "on-failure";
+        private static final String MAX_OVERSHOOT = "max-overshoot";
+
         @Override
         public boolean blocks() {
             return true;
@@ -231,7 +235,7 @@ public final class RedisRateLimitAutoConfiguration {
 
         @Override
         public Set<String> properties() {
-            return Set.of("onFailure", "maxOvershoot");
+            return Set.of(ON_FAILURE, MAX_OVERSHOOT);
         }
 
         @Override
@@ -240,16 +244,16 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
-            LimitProperties.OnFailure onFailure = properties.onFailure();
-            OnFailure whileAway = onFailure == null ? OnFailure.LOCAL : OnFailure.valueOf(onFailure.name());
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            String onFailure = properties.getOrDefault(ON_FAILURE, "local");
+            OnFailure whileAway = OnFailure.valueOf(onFailure.toUpperCase(Locale.ROOT));
             return backends.getObject()
                     .limiter(
                             limit,
                             new RedisLimitOptions(
                                     tier,
                                     whileAway,
-                                    part(properties.maxOvershoot()),
+                                    part(properties.get(MAX_OVERSHOOT)),
                                     memory.maximumKeys(limit, LIMITS)));
         }
 

@@ -7,7 +7,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
 import java.time.Instant;
@@ -66,7 +66,7 @@ class BlockedKeysTest {
             offend(limits, "ann");
             ticker.advance(Duration.ofMinutes(1));
             offend(limits, "ann", 42);
-            limits.override("door", "bob", LimitProperties.of(Map.of("rate", "1/s")), null);
+            limits.override("door", "bob", LimitChange.rate("1/s"), null);
             offend(limits, "bob");
             ticker.advance(Duration.ofSeconds(10));
 
@@ -174,7 +174,7 @@ class BlockedKeysTest {
                     .filteredOn(meter -> meter.getId().getName().startsWith("rate.limit.block"))
                     .allSatisfy(meter -> assertThat(meter.getId().getTags()).hasSize(1));
 
-            limits.change("plain", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
+            limits.change("plain", LimitChange.of("block", "1m"));
             limits.tryAcquire("plain", "ann");
             limits.tryAcquire("plain", "ann");
             assertThat(meters.get("rate.limit.blocks")

@@ -15,7 +15,6 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
@@ -27,7 +26,6 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
@@ -72,7 +70,7 @@ class RateLimitMetricsTest {
     void gaugesCountCallersWithNumbersOfTheirOwn() {
         runner.run(context -> {
             TestLimits limits = TestLimits.of(context);
-            limits.override("search", "own", LimitProperties.of(Map.of("rate", "7/s")), null);
+            limits.override("search", "own", LimitChange.rate("7/s"), null);
             limits.tryAcquire("search", "own");
             limits.tryAcquire("search", "other");
             assertThat(context.getBean(MeterRegistry.class)
@@ -91,7 +89,7 @@ class RateLimitMetricsTest {
             TestLimits limits = TestLimits.of(context);
             int callers = 3_000;
             for (int i = 0; i < callers; i++) {
-                limits.override("search", "caller " + i, LimitProperties.of(Map.of("rate", (i + 2) + "/d")), null);
+                limits.override("search", "caller " + i, LimitChange.rate((i + 2) + "/d"), null);
             }
             while (limits.tryAcquire("search", "caller 0")) {
                 continue;

@@ -330,7 +330,9 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"rate\": \"200/s\", \"policy\": \"block\"}"))
                 .contains("policy", "\"block\"", "[reject, wait, shadow]");
         assertThat(error("{\"rate\": \"200/s\", \"policy\": \"default\"}"))
-                .contains("'search': policy must be one of [REJECT, WAIT, SHADOW]", "DEFAULT; nothing was changed");
+                .contains(
+                        "policy of rate limit 'search'",
+                        "\"default\"; use one of [reject, wait, shadow]; nothing was changed");
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}"))
                 .contains("maxWait", "REJECT", "Set the policy to WAIT");
         assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}"))

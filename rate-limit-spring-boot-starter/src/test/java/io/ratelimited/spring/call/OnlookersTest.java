@@ -13,7 +13,6 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -22,6 +21,7 @@ import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -144,7 +144,7 @@ class OnlookersTest {
             }
 
             @Override
-            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
                 return (RateLimiter) Proxy.newProxyInstance(
                         RateLimiter.class.getClassLoader(),
                         new Class<?>[] {RateLimiter.class},

@@ -12,7 +12,6 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -21,6 +20,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -134,7 +134,7 @@ final class RefusalsTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             RateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 100);
             return (RateLimiter) Proxy.newProxyInstance(
                     getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, args) -> {

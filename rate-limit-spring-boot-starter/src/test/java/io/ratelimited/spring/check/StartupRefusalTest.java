@@ -16,6 +16,7 @@ import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.text.PropertyText;
 import java.util.List;
 import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
@@ -210,24 +211,23 @@ class StartupRefusalTest {
                         .tells("'Good.call'", "rate-limit.limits[Good.call]", "does not support it"),
                 Mistake.of("the algorithm of an annotation that states none, in a property")
                         .with("rate-limit.limits.search.rate=5/s", "rate-limit.limits.search.algorithm=default")
-                        .tells(
-                                "Property rate-limit.limits.search.algorithm must be one of " + Algorithm.all(),
-                                "or left out to have the default: DEFAULT")
+                        .tells("Property rate-limit.limits.search.algorithm is default, but must be one of "
+                                + PropertyText.values(Algorithm.class))
                         .and("remove it"),
                 Mistake.of("the policy of an annotation that states none, in a property", Good.class)
                         .with("rate-limit.limits[Good.call].policy=default")
                         .tells(
-                                "Property rate-limit.limits[Good.call].policy must be one of [REJECT, WAIT, SHADOW],",
-                                "default: DEFAULT")
+                                "Property rate-limit.limits[Good.call].policy is default, but must be one of [reject, wait, shadow]")
                         .and("remove it"),
                 Mistake.of("the algorithm of an annotation that states none, in the defaults")
                         .with("rate-limit.defaults.algorithm=default")
-                        .tells("Property rate-limit.defaults.algorithm must be one of [TOKEN_BUCKET, "),
+                        .tells("Property rate-limit.defaults.algorithm is default, but must be one of [token-bucket, "),
                 Mistake.of("the algorithm of an annotation that states none, in a tier", Tiered.class)
                         .with(
                                 "rate-limit.limits.tiered.rate=5/s",
                                 "rate-limit.limits.tiered.tiers.gold.algorithm=default")
-                        .tells("Property rate-limit.limits.tiered.tiers.gold.algorithm must be one of [TOKEN_BUCKET, "),
+                        .tells(
+                                "Property rate-limit.limits.tiered.tiers.gold.algorithm is default, but must be one of [token-bucket, "),
                 Mistake.of("maxWait without WAIT", WaitWithoutPolicy.class)
                         .tells("'WaitWithoutPolicy.call'", "maxWait is 2s, but policy REJECT does not support it")
                         .and("Set the policy to WAIT"),

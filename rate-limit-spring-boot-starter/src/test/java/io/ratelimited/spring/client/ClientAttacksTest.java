@@ -11,7 +11,7 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -527,7 +527,7 @@ class ClientAttacksTest {
                 .run(context -> {
                     LimitedClient client =
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
-                    LimitProperties three = LimitProperties.of(Map.of("rate", "3/h"));
+                    LimitChange three = LimitChange.rate("3/h");
                     TestLimits.of(context).override("partner", "/a", three, null);
                     for (int i = 0; i < 3; i++) {
                         client.enter(request("/a"));
@@ -649,7 +649,7 @@ class ClientAttacksTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return new InMemoryRateLimiter(limit);
         }
 
@@ -675,7 +675,7 @@ class ClientAttacksTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return (RateLimiter) Proxy.newProxyInstance(
                     getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
                         if (method.isDefault()) {

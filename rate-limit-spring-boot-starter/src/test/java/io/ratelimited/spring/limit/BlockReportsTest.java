@@ -4,17 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
 import io.ratelimited.core.CanonicalKey;
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordingFile;
@@ -72,7 +70,7 @@ class BlockReportsTest {
             }
             assertThat(events).containsExactly(event("ann", 1, 1, false), event("ann", 2, 2, false));
 
-            limits.change("door", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
+            limits.change("door", LimitChange.of("policy", "shadow"));
             for (int i = 0; i < 2; i++) {
                 limits.execute("door", "bob", () -> "goes");
             }
@@ -85,8 +83,8 @@ class BlockReportsTest {
     void blocksOfOwnBudgetsAreReportedToo() {
         runner.run(context -> {
             TestLimits limits = TestLimits.of(context);
-            limits.override("door", "ann", LimitProperties.of(Map.of("tier", "gold")), null);
-            limits.override("door", "bob", LimitProperties.of(Map.of("rate", "3/s")), null);
+            limits.override("door", "ann", LimitChange.of("tier", "gold"), null);
+            limits.override("door", "bob", LimitChange.rate("3/s"), null);
             for (int i = 0; i < 4; i++) {
                 limits.tryAcquire("door", "ann");
                 limits.tryAcquire("door", "bob");

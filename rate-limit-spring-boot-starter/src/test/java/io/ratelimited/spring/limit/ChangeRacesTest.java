@@ -10,7 +10,6 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -90,9 +89,9 @@ class ChangeRacesTest {
         run(() -> {
             a.afterWrite = author -> {
                 a.afterWrite = next -> {};
-                as("bob", () -> b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null));
+                as("bob", () -> b.limits.override("search", "zoe", LimitChange.rate("2/s"), null));
             };
-            as("ann", () -> a.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null));
+            as("ann", () -> a.limits.override("search", "zoe", LimitChange.rate("1/s"), null));
 
             assertThat(a.reported)
                     .extracting(ChangeRacesTest::text)
@@ -110,10 +109,10 @@ class ChangeRacesTest {
         fleet.put("search", CanonicalKey.digest("old"), "rate=9/s", null);
         run(() -> {
             as("bob", () -> {
-                b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null);
-                b.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null);
+                b.limits.override("search", "zoe", LimitChange.rate("1/s"), null);
+                b.limits.override("search", "zoe", LimitChange.rate("2/s"), null);
                 b.limits.removeOverride("search", "zoe");
-                b.limits.override("search", "old", LimitProperties.of(Map.of("rate", "8/s")), null);
+                b.limits.override("search", "old", LimitChange.rate("8/s"), null);
             });
             assertThat(a.reported)
                     .extracting(ChangeRacesTest::text)
@@ -143,8 +142,7 @@ class ChangeRacesTest {
             as("ann", () -> assertThatThrownBy(() -> burst(a, 77)).hasMessage("no answer"));
             as(
                     "ann",
-                    () -> assertThatThrownBy(() ->
-                                    a.limits.override("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null))
+                    () -> assertThatThrownBy(() -> a.limits.override("search", "zoe", LimitChange.rate("1/s"), null))
                             .hasMessage("no answer"));
             a.afterWrite = author -> {};
             as("bob", () -> burst(b, 78));
@@ -245,10 +243,9 @@ class ChangeRacesTest {
                     TestLimits limits = TestLimits.of(context);
                     for (int i = 1; i <= BudgetRegistry.MAXIMUM; i++) {
                         limits.override(
-                                "search", "k" + i, LimitProperties.of(Map.of("rate", i + "/h", "burst", 5L)), null);
+                                "search", "k" + i, LimitChange.rate(i + "/h").burst(5), null);
                     }
-                    LimitProperties window =
-                            LimitProperties.of(Map.of("algorithm", io.ratelimited.core.Algorithm.FIXED_WINDOW));
+                    LimitChange window = LimitChange.of("algorithm", "fixed-window");
                     limits.change("search", window);
                     limits.change("search", LimitChange.rate("11/s"));
 
@@ -394,7 +391,7 @@ class ChangeRacesTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return new InMemoryRateLimiter(limit);
         }
 

@@ -3,19 +3,16 @@ package io.ratelimited.spring.limit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.text.KeyMask;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -76,13 +73,9 @@ class ChangeReportsTest {
             limits(context)
                     .change(
                             "search",
-                            LimitProperties.of(Map.of(
-                                    "policy",
-                                    Policy.WAIT,
-                                    "maxWait",
-                                    Duration.ofMillis(250),
-                                    "tiers",
-                                    Map.of("gold", LimitProperties.of(Map.of("rate", "2000/s"))))));
+                            LimitChange.of("policy", "wait")
+                                    .with("max-wait", "250ms")
+                                    .with("tiers.gold.rate", "2000/s"));
 
             RateLimitChangedEvent change = changes.only();
             assertThat(change.before())
@@ -104,8 +97,8 @@ class ChangeReportsTest {
     void nothingIsReportedOfWhatChangesNothing() {
         run(context -> {
             limits(context).change("search", LimitChange.rate("100/s"));
-            assertThatThrownBy(() ->
-                            limits(context).change("search", LimitProperties.of(Map.of("rate", "5/s", "slots", 3))))
+            assertThatThrownBy(() -> limits(context)
+                            .change("search", LimitChange.rate("5/s").with("slots", "3")))
                     .isInstanceOf(InvalidRateLimitException.class);
 
             assertThat(changes.seen).isEmpty();
@@ -202,7 +195,7 @@ class ChangeReportsTest {
     @Test
     void aKeyIsReportedByItsMask(CapturedOutput output) {
         run(context -> {
-            limits(context).override("search", "sk-secret", LimitProperties.of(Map.of("tier", "gold")), null);
+            limits(context).override("search", "sk-secret", LimitChange.of("tier", "gold"), null);
 
             assertThat(changes.only())
                     .isEqualTo(new RateLimitChangedEvent(

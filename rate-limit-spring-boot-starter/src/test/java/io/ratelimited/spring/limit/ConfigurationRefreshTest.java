@@ -9,7 +9,6 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
@@ -245,7 +244,7 @@ class ConfigurationRefreshTest {
 
                     refresh(context, Map.of("rate-limit.limits.search.key", "principal"));
 
-                    assertThat(limits.limit("search").properties().key()).isEqualTo("clientIp");
+                    assertThat(limits.limit("search").properties().get("key")).isEqualTo("clientIp");
                     assertThat(output.getOut()).contains("WARN").contains("takes effect at the next start");
                 });
     }
@@ -271,7 +270,7 @@ class ConfigurationRefreshTest {
                         "rate-limit.limits.search.tiers.gold.rate", "50/s",
                         "rate-limit.limits.search.tiers.silver.rate", "20/s"),
                 (context, limits) -> {
-                    limits.change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rate("77/s")))));
+                    limits.change("search", LimitChange.tier("gold").with("rate", "77/s"));
 
                     refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "21/s"));
                     assertThat(tier(limits, "gold")).isEqualTo("77/s");
@@ -294,13 +293,13 @@ class ConfigurationRefreshTest {
                     refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "20/s"));
 
                     assertThatThrownBy(() -> limits.change(
-                                    "search", LimitProperties.of(Map.of("tiers", Map.of("silver", rate("5/s"))))))
+                                    "search", LimitChange.tier("silver").with("rate", "5/s")))
                             .hasMessageContaining("there is no tier 'silver'; there are [gold]");
                 });
     }
 
-    private static LimitProperties rate(String rate) {
-        return LimitProperties.of(Map.of("rate", rate));
+    private static LimitChange rate(String rate) {
+        return LimitChange.rate(rate);
     }
 
     private static String tier(TestLimits limits, String tier) {

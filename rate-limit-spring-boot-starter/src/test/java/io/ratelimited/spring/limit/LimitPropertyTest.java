@@ -9,11 +9,11 @@ import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -23,8 +23,9 @@ import org.junit.jupiter.api.Test;
 class LimitPropertyTest {
 
     @Test
-    void eachComponentOfThePropertiesHasARowOfItsNameAndType() {
-        RecordComponent[] components = LimitProperties.class.getRecordComponents();
+    void whatCanBeBoundHasARowOfItsNameAndType() throws ClassNotFoundException {
+        RecordComponent[] components = Class.forName("io.ratelimited.spring.autoconfigure.LimitProperties")
+                .getRecordComponents();
         assertThat(LimitProperty.values())
                 .extracting(LimitProperty::label)
                 .containsExactlyElementsOf(
@@ -37,8 +38,40 @@ class LimitPropertyTest {
     @Test
     void aValueOfAnotherTypeIsExplained() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> LimitProperties.of(Map.of("rate", "5/s", "burst", 10)))
-                .withMessage("burst must be of the type Long, not Integer");
+                .isThrownBy(() -> LimitProperty.read(Map.of("rate", "5/s", "burst", "many")))
+                .withMessage("burst is \"many\", but must be a whole number");
+    }
+
+    /** The texts that a limit shows are those that a change takes, whatever their types are. */
+    @Test
+    void textsAreReadAsTheyAreWritten() {
+        Map<String, String> texts = Map.ofEntries(
+                Map.entry("algorithm", "concurrency"),
+                Map.entry("max-concurrent", "7"),
+                Map.entry("priorities", "critical,batch"),
+                Map.entry("shares", "batch=5%"),
+                Map.entry("block-factor", "2.5"),
+                Map.entry("block", "1500ms"),
+                Map.entry("zone", "Europe/Rome"),
+                Map.entry("key", "#user, #tenant"),
+                Map.entry("tiers.gold.rate", "200/s"),
+                Map.entry("tiers[10% off].max-concurrent", "9"));
+        Map<LimitProperty, Object> values = LimitProperty.read(texts);
+        assertThat(values)
+                .containsEntry(LimitProperty.ALGORITHM, Algorithm.CONCURRENCY)
+                .containsEntry(LimitProperty.BLOCK, Duration.ofMillis(1500))
+                .containsEntry(
+                        LimitProperty.TIERS,
+                        Map.of(
+                                "gold", Map.of(LimitProperty.RATE, "200/s"),
+                                "10% off", Map.of(LimitProperty.MAX_CONCURRENT, 9)));
+        assertThat(LimitProperty.texts(values)).isEqualTo(texts);
+    }
+
+    @Test
+    void namesAndConstantsAreReadAsSpringBootReadsThem() {
+        assertThat(LimitProperty.read(Map.of("maxWait", "2s", "policy", "WAIT", "on-failure", "deny")))
+                .isEqualTo(LimitProperty.read(Map.of("max-wait", "2000ms", "policy", "wait", "onFailure", "Deny")));
     }
 
     @Test
@@ -47,13 +80,14 @@ class LimitPropertyTest {
                 .withPropertyValues("rate-limit.limits.a.rate=100/s", "rate-limit.limits.a.tiers.gold.rate=200/s")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
-                    LimitProperties before = limits.limit("a").properties();
+                    Map<String, String> before = limits.limit("a").properties();
                     assertThat(limits.limit("a").properties()).isSameAs(before);
-                    assertThat(before.tiers()).isEqualTo(Map.of("gold", LimitProperties.of(Map.of("rate", "200/s"))));
+                    assertThat(before).containsEntry("tiers.gold.rate", "200/s");
 
-                    limits.change("a", LimitProperties.of(Map.of("rate", "70/s")));
-                    assertThat(limits.limit("a").properties().rate()).isEqualTo("70/s");
-                    assertThat(limits.limit("a").properties().tiers()).isEqualTo(before.tiers());
+                    limits.change("a", LimitChange.rate("70/s"));
+                    assertThat(limits.limit("a").properties())
+                            .containsEntry("rate", "70/s")
+                            .containsEntry("tiers.gold.rate", "200/s");
                 });
     }
 
@@ -93,7 +127,7 @@ class LimitPropertyTest {
                             .isEqualTo(Limit.of("a", Algorithm.FIXED_WINDOW)
                                     .rate("60/m")
                                     .build());
-                    limits.change("a", LimitProperties.of(Map.of("algorithm", Algorithm.GCRA)));
+                    limits.change("a", LimitChange.of("algorithm", "gcra"));
                     assertThat(limits.limit("a").limit())
                             .isEqualTo(Limit.of("a", Algorithm.GCRA)
                                     .rate("60/m")

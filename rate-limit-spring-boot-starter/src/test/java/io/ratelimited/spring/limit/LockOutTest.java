@@ -8,13 +8,12 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
@@ -202,13 +201,13 @@ class LockOutTest {
                     assertThat(limits.limit("early").tiers().get("gold").blocksByCharge())
                             .isTrue();
 
-                    limits.change("early", LimitProperties.of(Map.of("block", Duration.ofHours(1))));
+                    limits.change("early", LimitChange.of("block", "1h"));
                     assertThat(limits.limit("early").limit().blocksByCharge()).isTrue();
-                    limits.override("early", "ann", LimitProperties.of(Map.of("rate", "1/s")), null);
+                    limits.override("early", "ann", LimitChange.rate("1/s"), null);
                     limits.tryAcquire("early", "ann", 1);
                     assertThat(limits.tryAcquire("early", "ann")).isFalse();
                     assertThat(limits.peek("early", "ann").blocked()).isFalse();
-                    limits.change("early", LimitProperties.of(Map.of("block", MINUTE)));
+                    limits.change("early", LimitChange.of("block", "1m"));
                     assertThat(limits.tryAcquire("early", "ann")).isFalse();
                     assertThat(limits.peek("early", "ann").blocked())
                             .as("budgets follow a change of their limit")
@@ -289,7 +288,7 @@ class LockOutTest {
                             .hasEntrySatisfying(
                                     "staff", tier -> assertThat(tier.block()).isNull());
 
-                    limits.override("search", "ann", LimitProperties.of(Map.of("rate", "5/s")), null);
+                    limits.override("search", "ann", LimitChange.rate("5/s"), null);
                     assertThat(limits.tryAcquire("search", "ann", 5)).isTrue();
                     assertThat(limits.tryAcquire("search", "ann")).isFalse();
                     assertThat(limits.peek("search", "ann").retryAfter()).isEqualTo(MINUTE);
@@ -303,12 +302,12 @@ class LockOutTest {
                 .withPropertyValues("rate-limit.limits.all.rate=1/s")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
-                    limits.change("door", LimitProperties.of(Map.of("block", MINUTE, "blockMax", Duration.ofHours(2))));
+                    limits.change("door", LimitChange.of("block", "1m").with("block-max", "2h"));
                     limits.tryAcquire("door", "ann", 2);
                     limits.tryAcquire("door", "ann");
                     assertThat(limits.peek("door", "ann").retryAfter()).isEqualTo(MINUTE);
 
-                    limits.change("door", LimitProperties.of(Map.of("block", Duration.ZERO)));
+                    limits.change("door", LimitChange.of("block", "0s"));
                     assertThat(limits.limit("door").limit().block()).isNull();
                     ticker.advance(SECOND);
                     assertThat(limits.tryAcquire("door", "ann")).isTrue();
@@ -316,15 +315,14 @@ class LockOutTest {
                     assertThat(limits.limit("door").limit().block()).isEqualTo(Duration.ofSeconds(10));
 
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() ->
-                                    limits.change("door", LimitProperties.of(Map.of("block", Duration.ofHours(2)))))
+                            .isThrownBy(() -> limits.change("door", LimitChange.of("block", "2h")))
                             .withMessageContaining("blockMax is 50s, but must be from block, 2h, to 365d");
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() -> limits.change("all", LimitProperties.of(Map.of("block", MINUTE))))
+                            .isThrownBy(() -> limits.change("all", LimitChange.of("block", "1m")))
                             .withMessageContaining(
                                     "but calls without a key cannot be blocked, as those of @RateLimited on")
                             .withMessageContaining("$Unkeyed.call(). Origin: ");
-                    limits.change("wrong", LimitProperties.of(Map.of("block", MINUTE)));
+                    limits.change("wrong", LimitChange.of("block", "1m"));
                     assertThat(limits.limit("wrong").limit().blocksByCharge()).isTrue();
                 });
     }

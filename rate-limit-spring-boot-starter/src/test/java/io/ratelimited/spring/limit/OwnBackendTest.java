@@ -5,14 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -48,7 +46,7 @@ class OwnBackendTest {
             assertThat(limits.tryAcquire("invoices", null)).isFalse();
             assertThat(TestLimits.of(first).tryAcquire("own", null)).isTrue();
             assertThat(limits.tryAcquire("own", null)).isTrue();
-            assertThat(limits.limit("invoices").properties().backend()).isEqualTo("shared-memory");
+            assertThat(limits.limit("invoices").properties().get("backend")).isEqualTo("shared-memory");
         }));
     }
 
@@ -125,8 +123,7 @@ class OwnBackendTest {
                                 + " shared-memory does not support it"));
         RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.unblocked.rate=1/s")
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
-                        .isThrownBy(() -> TestLimits.of(context)
-                                .change("unblocked", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
+                        .isThrownBy(() -> TestLimits.of(context).change("unblocked", LimitChange.of("block", "1m")))
                         .withMessageContaining("but backend shared-memory does not support it"));
     }
 }

@@ -6,16 +6,15 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /** How many callers have a budget of their own, and how different these are. */
 class OwnBudgetsTest {
 
-    private static LimitProperties rate(String rate) {
-        return LimitProperties.of(Map.of("rate", rate));
+    private static LimitChange rate(String rate) {
+        return LimitChange.rate(rate);
     }
 
     @Test

@@ -19,7 +19,6 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimited;
@@ -102,7 +101,7 @@ class PrecedenceTest {
 
     private static Object value(TestLimits limits, Case c, String name) {
         NamedLimit limit = limits.limit(name);
-        LimitProperties use = limit.properties();
+        Map<String, String> use = limit.properties();
         return switch (c.property) {
             case "algorithm" -> limit.limit().algorithm();
             case "rate" -> limit.limit().rate().toString();
@@ -112,10 +111,10 @@ class PrecedenceTest {
             case "starts-on" -> String.valueOf(limit.limit().startsOn());
             case "policy" -> limit.policy();
             case "max-wait" -> limit.maxWaitNanos();
-            case "key" -> String.valueOf(use.key());
-            case "permits" -> String.valueOf(use.permits());
-            case "when" -> String.valueOf(use.when());
-            case "fallback" -> String.valueOf(use.fallback());
+            case "key" -> String.valueOf(use.get("key"));
+            case "permits" -> String.valueOf(use.get("permits"));
+            case "when" -> String.valueOf(use.get("when"));
+            case "fallback" -> String.valueOf(use.get("fallback"));
             default -> throw new IllegalArgumentException(c.property);
         };
     }
@@ -207,8 +206,8 @@ class PrecedenceTest {
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
                     NamedLimit quota = limits.limit("quota");
-                    limits.override("quota", "own", LimitProperties.of(Map.of("rate", "9/month")), null);
-                    limits.change("quota", LimitProperties.of(Map.of("rate", "7/week")));
+                    limits.override("quota", "own", LimitChange.rate("9/month"), null);
+                    limits.change("quota", LimitChange.rate("7/week"));
                     assertThat(quota.limit().startsOn()).isEqualTo("MONDAY");
                     assertThat(quota.tiers().get("same").startsOn()).isEqualTo("MONDAY");
                     assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
@@ -220,7 +219,7 @@ class PrecedenceTest {
                     limits.change("quota", LimitChange.rate("7/year"));
                     assertThat(quota.limit().startsOn()).isEqualTo("01-01");
                     assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");
-                    limits.change("quota", LimitProperties.of(Map.of("rate", "8/month", "startsOn", "20")));
+                    limits.change("quota", LimitChange.rate("8/month").with("starts-on", "20"));
                     assertThat(quota.tiers().get("more").startsOn()).isEqualTo("20");
                     limits.revert("quota");
                     assertThat(quota.tiers().get("more").startsOn()).isEqualTo("15");

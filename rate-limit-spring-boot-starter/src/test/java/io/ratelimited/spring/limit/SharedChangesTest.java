@@ -11,7 +11,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -187,7 +186,7 @@ class SharedChangesTest {
                     throw new IllegalStateException("listener", new IllegalArgumentException("told\nFORGED 6"));
                 }
             });
-            as("eve\nFORGED 7", () -> limits.override("search", "c", LimitProperties.of(Map.of("rate", "3/s")), null));
+            as("eve\nFORGED 7", () -> limits.override("search", "c", LimitChange.rate("3/s"), null));
 
             assertThat(output.toString().lines()).noneMatch(line -> line.startsWith("FORGED"));
             assertThat(output)
@@ -210,7 +209,7 @@ class SharedChangesTest {
     }
 
     private static void updateAs(String name, TestLimits limits) {
-        as(name, () -> limits.change("search", LimitProperties.of(Map.of("rate", "12/s"))));
+        as(name, () -> limits.change("search", LimitChange.rate("12/s")));
     }
 
     private static void as(String name, Runnable change) {
@@ -262,7 +261,7 @@ class SharedChangesTest {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             return new InMemoryRateLimiter(limit);
         }
 

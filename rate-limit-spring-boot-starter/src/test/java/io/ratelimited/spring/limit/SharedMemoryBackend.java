@@ -3,7 +3,6 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -21,7 +20,7 @@ public class SharedMemoryBackend implements LimiterFactory {
     }
 
     @Override
-    public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+    public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
         return LIMITERS.computeIfAbsent(limit.name() + "/" + tier, name -> new InMemoryRateLimiter(limit));
     }
 }

@@ -4,13 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
@@ -20,7 +19,6 @@ import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfi
 import io.ratelimited.spring.request.CurrentRequest;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -305,7 +303,7 @@ class ViolationsTest {
                 .withPropertyValues("rate-limit.limits.login.block=0s")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
-                    limits.change("login", LimitProperties.of(Map.of("block", Duration.ofMinutes(1))));
+                    limits.change("login", LimitChange.of("block", "1m"));
                     Service service = context.getBean(Service.class);
                     service.login("ann", "known", false);
                     service.login("ann", "known", false);
@@ -363,8 +361,7 @@ class ViolationsTest {
                 .withBean(Paced.class)
                 .withPropertyValues(properties)
                 .run(context -> assertThatExceptionOfType(InvalidRateLimitException.class)
-                        .isThrownBy(() -> TestLimits.of(context)
-                                .change("paced", LimitProperties.of(Map.of("block", Duration.ofMinutes(1)))))
+                        .isThrownBy(() -> TestLimits.of(context).change("paced", LimitChange.of("block", "1m")))
                         .withMessageContaining("with a charge"));
         Contexts.runner()
                 .withBean(Paced.class)
@@ -375,8 +372,7 @@ class ViolationsTest {
                             .as("a few wrong passwords a day keep nobody out for good")
                             .isEqualTo(Duration.ofMinutes(15));
                     assertThatExceptionOfType(InvalidRateLimitException.class)
-                            .isThrownBy(() -> limits.change(
-                                    "paced", LimitProperties.of(Map.of("algorithm", Algorithm.LEAKY_BUCKET))))
+                            .isThrownBy(() -> limits.change("paced", LimitChange.of("algorithm", "leaky-bucket")))
                             .withMessageContaining("with a charge");
                 });
     }

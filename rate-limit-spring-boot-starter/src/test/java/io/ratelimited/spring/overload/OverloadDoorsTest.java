@@ -4,20 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -348,9 +345,9 @@ class OverloadDoorsTest {
             CompletableFuture<String> second = call("batch", body);
             awaitInFlight(2);
             assertThat(found().refused()).containsExactly(1L, 2L);
-            limits.change("calls", LimitProperties.of(Map.of("maxConcurrent", 1, "minConcurrent", 1)));
+            limits.change("calls", LimitChange.of("max-concurrent", "1").with("min-concurrent", "1"));
             assertRefused(call("batch", DONE));
-            limits.change("calls", LimitProperties.of(Map.of("policy", Policy.SHADOW)));
+            limits.change("calls", LimitChange.of("policy", "shadow"));
             assertThat(result(call("batch", DONE))).isEqualTo("done");
             limits.change(
                     "calls",

@@ -12,7 +12,6 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.actuate.RateLimitMetricsAutoConfiguration;
@@ -187,7 +186,7 @@ class OverloadOperationsTest {
     void prioritiesChangeWhileCallsGo() {
         runner.run(context -> {
             TestLimits limits = TestLimits.of(context);
-            limits.change("busy", LimitProperties.of(Map.of("priorities", List.of("batch", "critical"))));
+            limits.change("busy", LimitChange.of("priorities", "batch, critical"));
             assertThat(limits.limit("busy").limit().priorities()).containsExactly("batch", "critical");
             Calls calls = context.getBean(Calls.class);
             assertThat(calls.call("critical", () -> calls.call("batch", () -> "went")))

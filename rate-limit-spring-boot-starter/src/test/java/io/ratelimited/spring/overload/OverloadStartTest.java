@@ -7,7 +7,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
@@ -296,7 +296,7 @@ class OverloadStartTest {
                     assertThat(context).hasNotFailed();
                     TestLimits limits = TestLimits.of(context);
                     assertThat(limits.limit("plain").limit().priorities()).containsExactly("a", "b");
-                    assertThat(limits.limit("plain").properties().key()).isNull();
+                    assertThat(limits.limit("plain").properties().get("key")).isNull();
                     assertThat(limits.limit("bucket").limit().priorities()).isEmpty();
                 });
     }
@@ -306,8 +306,7 @@ class OverloadStartTest {
         runner(Plain.class).run(context -> {
             TestLimits limits = TestLimits.of(context);
             assertThat(catchThrowable(() -> limits.change(
-                            "plain",
-                            LimitProperties.of(Map.of("algorithm", Algorithm.CONCURRENCY, "maxConcurrent", 5)))))
+                            "plain", LimitChange.of("algorithm", "concurrency").with("max-concurrent", "5"))))
                     .hasMessageContaining("cannot change from ADAPTIVE to CONCURRENCY")
                     .hasMessageContaining("ADAPTIVE is a limit of one process without keys");
         });

@@ -7,11 +7,11 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -29,7 +29,7 @@ public final class RecordingBackend implements LimiterFactory {
     }
 
     @Override
-    public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+    public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
         RateLimiter memory = new InMemoryRateLimiter(limit, Ticker.system(), 100);
         return (RateLimiter) Proxy.newProxyInstance(
                 getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, args) -> {

@@ -12,7 +12,6 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
@@ -119,8 +118,8 @@ class FleetChangesTest {
         return limits(instance).limit("search").tiers().get(tier).rate().toString();
     }
 
-    private static LimitProperties rateOf(String rate) {
-        return LimitProperties.of(Map.of("rate", rate));
+    private static LimitChange rateOf(String rate) {
+        return LimitChange.rate(rate);
     }
 
     @Test
@@ -129,7 +128,7 @@ class FleetChangesTest {
         ConfigurableApplicationContext two = instance();
 
         limits(one).change("search", LimitChange.rate("50/d"));
-        limits(one).change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf("200/d")))));
+        limits(one).change("search", LimitChange.tier("gold").with("rate", "200/d"));
 
         assertThat(rate(one)).isEqualTo("50/d");
         await().atMost(PATIENCE)
@@ -246,7 +245,7 @@ class FleetChangesTest {
             }
         });
         for (int i = 1; i <= 20; i++) {
-            limits(two).change("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf(200 + i + "/d")))));
+            limits(two).change("search", LimitChange.tier("gold").with("rate", 200 + i + "/d"));
         }
         first.join();
 
@@ -261,7 +260,7 @@ class FleetChangesTest {
     @Test
     void anInstanceThatCannotApplyAChangeSaysSoAndGoesOn(CapturedOutput output) {
         ConfigurableApplicationContext one = instance();
-        limits(one).change("search", LimitProperties.of(Map.of("tiers", Map.of("silver", rateOf("17/d")))));
+        limits(one).change("search", LimitChange.tier("silver").with("rate", "17/d"));
         ConfigurableApplicationContext older = instance("without=silver");
         RateLimitsEndpoint endpoint = older.getBean(RateLimitsEndpoint.class);
         HealthIndicator health = older.getBean("rateLimitHealthIndicator", HealthIndicator.class);
@@ -342,7 +341,7 @@ class FleetChangesTest {
         RateLimitsEndpoint endpoint = two.getBean(RateLimitsEndpoint.class);
 
         limits(one).override("search", "ann", rateOf("3/d"), Duration.ofHours(24));
-        limits(one).override("search", 42L, LimitProperties.of(Map.of("tier", "gold")), null);
+        limits(one).override("search", 42L, LimitChange.of("tier", "gold"), null);
 
         assertThat(limits(one).tryAcquire("search", "ann", 2)).isTrue();
         await().atMost(PATIENCE)
@@ -372,7 +371,7 @@ class FleetChangesTest {
     void tenThousandCallersMayHaveABudgetAndThoseThatEndMakeRoom() {
         ConfigurableApplicationContext one = instance();
         ConfigurableApplicationContext two = instance();
-        LimitProperties small = rateOf("3/d");
+        LimitChange small = rateOf("3/d");
         // Those that end soon come last.
         IntStream.range(100, 10_000)
                 .parallel()

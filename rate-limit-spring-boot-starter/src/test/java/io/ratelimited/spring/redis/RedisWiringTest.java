@@ -20,12 +20,12 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.limiter.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -33,6 +33,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
@@ -318,7 +319,7 @@ class RedisWiringTest {
             }
 
             @Override
-            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
                 return new InMemoryRateLimiter(limit);
             }
         };
@@ -341,7 +342,7 @@ class RedisWiringTest {
             }
 
             @Override
-            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
                 throw new IllegalArgumentException("rate is too high for this backend: " + limit.rate());
             }
         };
@@ -487,9 +488,9 @@ class RedisWiringTest {
                         "rate-limit.limits.login.algorithm=sliding-log")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
-                    assertThat(limits.limit("search").properties().maxOvershoot())
+                    assertThat(limits.limit("search").properties().get("max-overshoot"))
                             .isEqualTo("5%");
-                    assertThat(limits.limit("login").properties().maxOvershoot())
+                    assertThat(limits.limit("login").properties().get("max-overshoot"))
                             .isNull();
                 });
     }
@@ -511,8 +512,8 @@ class RedisWiringTest {
                     assertThat(context).hasNotFailed();
                     TestLimits limits = TestLimits.of(context);
                     assertThat(limits.configured("login").limiter()).isInstanceOf(RedisRateLimiter.class);
-                    assertThat(limits.limit("login").properties().onFailure())
-                            .isEqualTo(LimitProperties.OnFailure.DENY);
+                    assertThat(limits.limit("login").properties().get("on-failure"))
+                            .isEqualTo("deny");
                     assertThat(limits.configured("prices").limiter()).isInstanceOf(RedisRateLimiter.class);
                     assertThat(limits.configured("recommendations").limiter()).isInstanceOf(InMemoryRateLimiter.class);
                     assertThat(context.getBean(RedisBackend.class).health().nodes())
@@ -524,7 +525,7 @@ class RedisWiringTest {
     void theConstantsOfBothModulesAreTheSame() {
         assertThat(OnFailure.values())
                 .extracting(Enum::name)
-                .containsExactlyElementsOf(Arrays.stream(LimitProperties.OnFailure.values())
+                .containsExactlyElementsOf(Arrays.stream(LimitProperty.OnFailure.values())
                         .map(Enum::name)
                         .toList());
         assertThat(RedisBackendOptions.TimeSource.values())

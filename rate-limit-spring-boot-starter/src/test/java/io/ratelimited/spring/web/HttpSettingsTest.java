@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
@@ -124,7 +124,7 @@ class HttpSettingsTest {
                 assertThat(refused.headers().firstValue(standard ? "RateLimit-Policy" : "X-RateLimit-Limit"))
                         .isEqualTo(standard ? Optional.of("\"open\";q=9;w=60") : Optional.empty());
 
-                LimitProperties shown = LimitProperties.of(Map.of("httpHeaders", LimitProperties.HttpHeaders.SHOWN));
+                LimitChange shown = LimitChange.of("http-headers", "shown");
                 TestLimits.of(server.context).change("secret", shown);
                 assertThat(server.get("/nothing").headers().map().toString())
                         .contains(standard ? "\"secret\";r=0;t=30" : "x-ratelimit-remaining=[0]");

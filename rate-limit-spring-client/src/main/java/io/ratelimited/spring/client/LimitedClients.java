@@ -2,7 +2,6 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.ClientProperties.Obey;
 import io.ratelimited.spring.client.LimitedClient.Terms;
@@ -33,6 +32,8 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 public final class LimitedClients {
 
     private static final LogText.Lines LOG = LogText.lines(LimitedClients.class);
+    /** Properties of a limit that are evaluated for calls of methods. */
+    private static final Set<String> UNREAD = Set.of("block-unless", "charge", "permits", "priority", "tier", "when");
 
     private static final Duration LONGEST = Duration.ofDays(366);
     private static final Pattern HOST =
@@ -166,25 +167,14 @@ public final class LimitedClients {
 
     /** Warns of expressions that are evaluated for calls of methods: for the request of a client there is no method. */
     private static void warnOfUnread(String client, ConfiguredLimit limit) {
-        LimitProperties set = limit.properties();
-        Map<String, String> expressions = new TreeMap<>();
-        putIfSet(expressions, "block-unless", set.blockUnless());
-        putIfSet(expressions, "charge", set.charge());
-        putIfSet(expressions, "permits", set.permits());
-        putIfSet(expressions, "priority", set.priority());
-        putIfSet(expressions, "tier", set.tier());
-        putIfSet(expressions, "when", set.when());
+        Map<String, String> expressions = new TreeMap<>(limit.properties());
+        expressions.keySet().retainAll(UNREAD);
+        expressions.values().removeIf(String::isBlank);
         expressions.remove("permits", "1");
         if (!expressions.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
                     + ", which calls of clients ignore: each takes 1 permit of the limit itself. Define a separate"
                     + " limit for the client. [RL-216]");
-        }
-    }
-
-    private static void putIfSet(Map<String, String> expressions, String property, @Nullable String set) {
-        if (set != null && !set.isBlank()) {
-            expressions.put(property, set);
         }
     }
 

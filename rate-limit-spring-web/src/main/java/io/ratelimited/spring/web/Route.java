@@ -1,12 +1,13 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.ResolvedLimit;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -100,8 +101,8 @@ public final class Route {
             String name = names.get(i);
             String property = PropertyText.limit(name);
             ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", property, registry);
-            LimitProperties use = registry.ofUse(name, property, Map.of()).properties();
-            String key = stated.key() == null ? use.key() : stated.key();
+            ResolvedLimit use = registry.ofUse(name, property, Map.of());
+            String key = stated.key() == null ? use.text(LimitProperty.KEY) : stated.key();
             if (key != null && !key.isBlank() && limit.limit().algorithm().findsItsLimit()) {
                 throw new InvalidRateLimitException(
                         name,

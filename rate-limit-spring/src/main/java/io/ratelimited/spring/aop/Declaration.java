@@ -6,7 +6,6 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.limit.LimitProperty;
 import java.lang.reflect.Method;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -16,7 +15,6 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.annotation.MergedAnnotation;
-import org.springframework.format.datetime.standard.DurationFormatterUtils;
 import org.springframework.util.ReflectionUtils;
 import org.springframework.util.StringValueResolver;
 
@@ -128,20 +126,14 @@ public record Declaration(
             return UNSET.contains(number) ? null : number;
         }
         String text = text(property.label(), (String) attribute, placeholders);
-        return text == null || property.type() != Duration.class
-                ? text
-                : duration(property.label(), text, placeholders);
-    }
-
-    private Duration duration(String attribute, String text, StringValueResolver placeholders) {
         try {
-            return DurationFormatterUtils.detectAndParse(text);
+            return text == null ? null : property.read(property.label(), text);
         } catch (IllegalArgumentException ex) {
-            throw invalid(
-                    attribute,
-                    "is \"" + text + "\", but must be a duration such as 500ms, 10s or PT10S",
-                    "Correct the annotation.",
-                    placeholders,
+            throw new InvalidRateLimitException(
+                    name(placeholders),
+                    place(),
+                    String.valueOf(ex.getMessage()),
+                    "Correct the annotation. [RL-103]",
                     ex);
         }
     }
@@ -176,15 +168,5 @@ public record Declaration(
                 attribute + " is \"" + text + "\", but no property resolves its placeholder",
                 "Set the property, or give the placeholder a default as in ${some.rate:100/s}. [RL-109]",
                 cause);
-    }
-
-    private InvalidRateLimitException invalid(
-            String attribute,
-            String problem,
-            String remedy,
-            StringValueResolver placeholders,
-            @Nullable Exception cause) {
-        return new InvalidRateLimitException(
-                name(placeholders), place(), attribute + " " + problem, remedy + " [RL-103]", cause);
     }
 }

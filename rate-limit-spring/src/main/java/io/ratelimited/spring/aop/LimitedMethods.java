@@ -1,7 +1,6 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -164,23 +163,24 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         for (Declared declared : declarations) {
             ConfiguredLimit limit = declared.limit();
             ResolvedLimit resolved = registry.ofUse(limit.name(), declared.place, declared.properties);
-            LimitProperties use = resolved.properties();
+            String key = resolved.text(LimitProperty.KEY);
+            String named = resolved.text(LimitProperty.FALLBACK);
             Expressions expressions = new Expressions(limit, declared, resolved, specific);
-            if (!charged.add(limit.name() + "\n" + use.key())) {
+            if (!charged.add(limit.name() + "\n" + key)) {
                 throw expressions.invalid(
                         "key",
                         "the method has this limit twice, with the same key",
                         "Remove one of the two, or give it another name or key.");
             }
-            limits.add(expressions.limitUse(use).declaredAt(declared.place));
-            if (use.fallback() != null) {
-                if (fallbackName != null && !fallbackName.equals(use.fallback())) {
+            limits.add(expressions.limitUse().declaredAt(declared.place));
+            if (named != null) {
+                if (fallbackName != null && !fallbackName.equals(named)) {
                     throw expressions.invalid(
                             "fallback",
-                            "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                            "the method has two fallbacks: " + fallbackName + " and " + named,
                             "Name one fallback; it is called whichever limit rejects.");
                 }
-                fallbackName = use.fallback();
+                fallbackName = named;
                 fallback = Fallbacks.find(
                         specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
@@ -284,9 +284,10 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             }
         }
 
-        LimitUse limitUse(LimitProperties use) {
-            limit.warnOfTiersWithout(use.tier(), place("tier"));
-            CallExpression key = expression("key", use.key());
+        LimitUse limitUse() {
+            String charge = use.text(LimitProperty.CHARGE);
+            limit.warnOfTiersWithout(use.text(LimitProperty.TIER), place("tier"));
+            CallExpression key = expression("key", use.text(LimitProperty.KEY));
             if (key != null && key.plainParameter() >= 0) {
                 Class<?> type = method.getParameterTypes()[key.plainParameter()];
                 if (LimitUse.isNeverKey(type)) {
@@ -296,11 +297,11 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                             "Use its id, or its toString() if each object has a different text.");
                 }
             }
-            if (use.charge() != null && limit.countsInFlight()) {
+            if (charge != null && limit.countsInFlight()) {
                 throw invalid(
                         "charge",
-                        "charge is \"" + use.charge() + "\", but "
-                                + limit.limit().algorithm() + " counts calls in flight and does not support it",
+                        "charge is \"" + charge + "\", but " + limit.limit().algorithm()
+                                + " counts calls in flight and does not support it",
                         "Remove it, or use an algorithm that counts over time.");
             }
             return LimitUse.of(
@@ -310,7 +311,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                     place("permits"),
                     place("priority"),
                     this::expression,
-                    once ? new LimitUse.Once(limit.name() + "\n" + use.key(), method) : null);
+                    once ? new LimitUse.Once(limit.name() + "\n" + use.text(LimitProperty.KEY), method) : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

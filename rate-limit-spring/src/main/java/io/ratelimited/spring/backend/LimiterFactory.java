@@ -2,7 +2,7 @@ package io.ratelimited.spring.backend;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.spring.LimitProperties;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -16,7 +16,7 @@ public interface LimiterFactory {
     /** The name that properties choose this backend by, in lower case. */
     String backend();
 
-    /** The properties that this backend reads and others do not: {@code onFailure}, {@code maxOvershoot}, or none. */
+    /** The properties that this backend reads and others do not: {@code on-failure}, {@code max-overshoot}, or none. */
     default Set<String> properties() {
         return Set.of();
     }
@@ -26,10 +26,11 @@ public interface LimiterFactory {
      *
      * @param limit the limit that it applies
      * @param tier the tier whose callers it limits; empty for the limit itself. Tiers of one limit share no budget
-     * @param properties the properties of the limit, for those that concern the backend only
+     * @param properties the properties of the limit as text, by name as in {@code application.yml}, for those that concern the
+     *     backend only
      * @throws IllegalArgumentException when the backend cannot have such a limit; the message names the setting
      */
-    RateLimiter create(Limit limit, String tier, LimitProperties properties);
+    RateLimiter create(Limit limit, String tier, Map<String, String> properties);
 
     /**
      * Returns whether its limiters block keys as {@link Limit#block} says. A limit with blocks fails startup on a backend whose

@@ -4,11 +4,12 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.FixedPermits;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.ResolvedLimit;
 import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Method;
@@ -77,28 +78,28 @@ public final class LimitUse {
     public static LimitUse of(
             ConfiguredLimit limit,
             @Nullable CallExpression key,
-            LimitProperties properties,
+            ResolvedLimit properties,
             String place,
             String priorityPlace,
             BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
             @Nullable Once once) {
-        String permits = properties.permits();
+        String permits = properties.text(LimitProperty.PERMITS);
         boolean fixed = permits == null || FixedPermits.isNumber(permits);
         if (key != null) {
             limit.usedWithKeys();
         }
-        CallExpression priority = expressions.apply("priority", properties.priority());
+        CallExpression priority = expressions.apply("priority", properties.text(LimitProperty.PRIORITY));
         limit.classes().check(priority, priorityPlace);
         return new LimitUse(
                 limit,
                 key,
                 fixed ? null : expressions.apply("permits", permits),
                 permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
-                expressions.apply("when", properties.when()),
-                expressions.apply("tier", properties.tier()),
+                expressions.apply("when", properties.text(LimitProperty.WHEN)),
+                expressions.apply("tier", properties.text(LimitProperty.TIER)),
                 priority,
-                expressions.apply("charge", properties.charge()),
-                expressions.apply("blockUnless", properties.blockUnless()),
+                expressions.apply("charge", properties.text(LimitProperty.CHARGE)),
+                expressions.apply("blockUnless", properties.text(LimitProperty.BLOCK_UNLESS)),
                 once);
     }
 

@@ -2,23 +2,22 @@ package io.ratelimited.spring.check;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.MissingKey;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.KeyMemory;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.event.ContextRefreshedEvent;
 
@@ -30,32 +29,36 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
 
     private static final LogText.Lines LOG = LogText.lines(LimitLog.class);
     private static final long BYTES_PER_MEGABYTE = 1 << 20;
-    private static final Pattern UPPER_CASE = Pattern.compile("[A-Z]");
 
     /** Properties that the line shows by itself: as part of the limit, or in words. */
-    private static final Set<String> SHOWN = Set.of(
-            "algorithm",
-            "rate",
-            "burst",
-            "warmup",
-            "zone",
-            "startsOn",
-            "slots",
-            "maxConcurrent",
-            "minConcurrent",
-            "block",
-            "blockMax",
-            "policy",
-            "maxWait",
-            "key",
-            "backend",
-            "onFailure",
-            "maxOvershoot",
-            "tiers");
+    private static final Set<LimitProperty> SHOWN = EnumSet.of(
+            LimitProperty.ALGORITHM,
+            LimitProperty.RATE,
+            LimitProperty.BURST,
+            LimitProperty.WARMUP,
+            LimitProperty.ZONE,
+            LimitProperty.STARTS_ON,
+            LimitProperty.SLOTS,
+            LimitProperty.MAX_CONCURRENT,
+            LimitProperty.MIN_CONCURRENT,
+            LimitProperty.BLOCK,
+            LimitProperty.BLOCK_MAX,
+            LimitProperty.POLICY,
+            LimitProperty.MAX_WAIT,
+            LimitProperty.KEY,
+            LimitProperty.BACKEND,
+            LimitProperty.ON_FAILURE,
+            LimitProperty.MAX_OVERSHOOT,
+            LimitProperty.TIERS);
 
     /** Values that say nothing, because every limit has them. */
-    private static final Map<String, Object> DEFAULTS =
-            Map.of("maxWaiting", 1000, "missingKey", MissingKey.SHARED, "httpHeaders", HttpHeaders.SHOWN);
+    private static final Map<LimitProperty, Object> DEFAULTS = Map.of(
+            LimitProperty.MAX_WAITING,
+            1000,
+            LimitProperty.MISSING_KEY,
+            MissingKey.SHARED,
+            LimitProperty.HTTP_HEADERS,
+            LimitProperty.ShownHeaders.SHOWN);
 
     private final LimitRegistry registry;
     private final KeyMemory memory;
@@ -149,41 +152,35 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 Math.max(1, (long) (memory.half() / bytesPerKey))));
     }
 
-    private static String kebab(String label) {
-        return UPPER_CASE
-                .matcher(label)
-                .replaceAll(letter -> "-" + letter.group().toLowerCase(Locale.ROOT));
-    }
-
     /** Every value that is set, so that the log of a deployment shows what is in force. */
-    private static String describe(NamedLimit limit) {
+    private static String describe(ConfiguredLimit limit) {
         StringBuilder text =
                 new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
             text.append(" up to ").append(PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
         }
-        if (limit.properties().key() != null) {
-            text.append(", key ").append(limit.properties().key());
+        Map<LimitProperty, Object> values = limit.values();
+        append(text, "key ", values.get(LimitProperty.KEY));
+        if (!"memory".equals(values.get(LimitProperty.BACKEND))) {
+            append(text, "on ", values.get(LimitProperty.BACKEND));
         }
-        LimitProperties properties = limit.properties();
-        if (!"memory".equals(properties.backend())) {
-            text.append(", on ").append(properties.backend());
-        }
-        if (properties.onFailure() != null) {
-            text.append(", on-failure ").append(PropertyText.of(properties.onFailure()));
-        }
-        if (properties.maxOvershoot() != null) {
-            text.append(", max-overshoot ").append(properties.maxOvershoot());
-        }
+        append(text, "on-failure ", values.get(LimitProperty.ON_FAILURE));
+        append(text, "max-overshoot ", values.get(LimitProperty.MAX_OVERSHOOT));
         if (!limit.tiers().isEmpty()) {
             text.append(", tiers ")
                     .append(limit.tiers().keySet().stream().sorted().toList());
         }
-        properties.values().forEach((label, value) -> {
-            if (!SHOWN.contains(label) && !value.equals(DEFAULTS.get(label))) {
-                text.append(", ").append(kebab(label)).append(' ').append(PropertyText.text(value));
+        values.forEach((property, value) -> {
+            if (!SHOWN.contains(property) && !value.equals(DEFAULTS.get(property))) {
+                append(text, property.kebab() + " ", value);
             }
         });
         return text.append(" (").append(limit.place()).append(')').toString();
+    }
+
+    private static void append(StringBuilder text, String name, @Nullable Object value) {
+        if (value != null) {
+            text.append(", ").append(name).append(PropertyText.text(value));
+        }
     }
 }

@@ -58,7 +58,7 @@ final class Backends {
         Limit limit = resolved.limit();
         requireBlocks(factory, resolved, limit, "[RL-111]");
         try {
-            return factory.create(limit, tier, resolved.properties());
+            return factory.create(limit, tier, resolved.texts());
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     limit.name(),

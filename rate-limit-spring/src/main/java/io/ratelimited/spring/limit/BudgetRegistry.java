@@ -4,7 +4,6 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.limit.CallerBudgets.Budget;
@@ -16,7 +15,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
-import org.springframework.core.convert.ConversionException;
 
 /**
  * Gives callers of limits budgets of their own, until these end. One thread at a time changes those of a limit: {@link
@@ -49,11 +47,10 @@ final class BudgetRegistry {
     /**
      * The text of a budget.
      *
-     * @param budget a tier, or a rate, with or without a burst
+     * @param values a tier, or a rate, with or without a burst
      * @throws InvalidRateLimitException when it is something else, or the limit cannot have it
      */
-    String text(ConfiguredLimit limit, LimitProperties budget) {
-        Map<LimitProperty, Object> values = LimitProperty.values(budget);
+    String text(ConfiguredLimit limit, Map<LimitProperty, Object> values) {
         boolean tier = values.keySet().equals(Set.of(LimitProperty.TIER));
         boolean rate = values.containsKey(LimitProperty.RATE)
                 && Set.of(LimitProperty.RATE, LimitProperty.BURST).containsAll(values.keySet());
@@ -61,7 +58,7 @@ final class BudgetRegistry {
             throw new InvalidRateLimitException(
                     limit.name(),
                     place(limit),
-                    "an override is a tier, or a rate with or without a burst: " + budget.values(),
+                    "an override is a tier, or a rate with or without a burst: " + LimitProperty.texts(values),
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
@@ -84,7 +81,7 @@ final class BudgetRegistry {
      * @throws IllegalArgumentException when the text is of another version of the application
      */
     private static RateLimiter limiter(ConfiguredLimit limit, String text) {
-        Map<LimitProperty, @Nullable Object> values = ChangeText.read(text, Map.of());
+        Map<LimitProperty, Object> values = ChangeText.read(text, Map.of());
         Object tier = values.get(LimitProperty.TIER);
         if (tier != null) {
             RateLimiter found = limit.limitersOfTiers().get(tier.toString());
@@ -114,7 +111,7 @@ final class BudgetRegistry {
         return made;
     }
 
-    private static ResolvedLimit resolve(ConfiguredLimit limit, Map<LimitProperty, @Nullable Object> values) {
+    private static ResolvedLimit resolve(ConfiguredLimit limit, Map<LimitProperty, Object> values) {
         ResolvedLimit resolved = limit.settings().resolved().part(place(limit), place(limit), CORRECT, values);
         limit.fixedPermits().requireRoom(resolved.limit(), " of a caller", place(limit), CORRECT);
         return resolved;
@@ -183,7 +180,7 @@ final class BudgetRegistry {
     private static Budget tried(ConfiguredLimit limit, Budget budget) {
         try {
             return new Budget(budget.text(), limiter(limit, budget.text()), null, budget.version(), budget.endsAt());
-        } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
+        } catch (InvalidRateLimitException | IllegalArgumentException ex) {
             return new Budget(budget.text(), null, String.valueOf(ex.getMessage()), budget.version(), budget.endsAt());
         }
     }

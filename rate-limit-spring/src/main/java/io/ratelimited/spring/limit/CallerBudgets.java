@@ -109,11 +109,8 @@ final class CallerBudgets {
         if (budget != null && budget.problem != null) {
             members.put("changeNotApplied", budget.problem);
         } else if (budget != null) {
-            ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
-                if (value != null) {
-                    members.put(property.label(), PropertyText.of(value));
-                }
-            });
+            ChangeText.read(budget.text, Map.of())
+                    .forEach((property, value) -> members.put(property.label(), PropertyText.of(value)));
         }
         if (budget != null && budget.endsAt != null) {
             long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos() - 1) + 1;

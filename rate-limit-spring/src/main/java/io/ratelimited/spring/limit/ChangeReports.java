@@ -153,7 +153,7 @@ public final class ChangeReports {
             members.put(LimitProperty.MAX_WAIT.label(), PropertyText.of((Object) maxWait));
         }
         members.put(LimitProperty.MISSING_KEY.label(), PropertyText.of(enforcement.missingKey()));
-        Object headers = limit.properties().httpHeaders();
+        Object headers = limit.values().get(LimitProperty.HTTP_HEADERS);
         if (headers != null) {
             members.put(LimitProperty.HTTP_HEADERS.label(), PropertyText.of(headers));
         }

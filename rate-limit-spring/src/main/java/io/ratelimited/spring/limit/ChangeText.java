@@ -6,14 +6,12 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.EnumMap;
 import java.util.Map;
-import java.util.Objects;
 import java.util.StringJoiner;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Changed properties as the text that instances share: {@code rate=200%2Fs&burst=400}, with {@code tiers/gold/rate=} for a
- * tier, and a name alone for a property that has its default again. Values are written as in properties.
+ * tier. Values are written as in properties.
  */
 final class ChangeText {
 
@@ -38,8 +36,8 @@ final class ChangeText {
         return text.toString();
     }
 
-    private static String of(LimitProperty property, @Nullable Object value) {
-        return value == null ? property.label() : property.label() + "=" + encode(PropertyText.text(value));
+    private static String of(LimitProperty property, Object value) {
+        return property.label() + "=" + encode(PropertyText.text(value));
     }
 
     /**
@@ -48,27 +46,19 @@ final class ChangeText {
      * @param configured the properties below the change
      * @throws IllegalArgumentException when this version of the application has no such property, value or tier
      */
-    static Map<LimitProperty, @Nullable Object> read(String text, Map<LimitProperty, ?> configured) {
-        Map<LimitProperty, @Nullable Object> changes = new EnumMap<>(LimitProperty.class);
-        Map<String, Map<LimitProperty, @Nullable Object>> tiers = new TreeMap<>();
+    static Map<LimitProperty, Object> read(String text, Map<LimitProperty, ?> configured) {
+        Map<String, String> texts = new TreeMap<>();
         for (String part : text.split("&", -1)) {
             String[] nameAndValue = part.split("=", 2);
             String[] path = nameAndValue[0].split("/", -1);
-            LimitProperty property = LimitProperty.of(path[path.length - 1]);
-            if (property == null) {
-                throw new IllegalArgumentException("a limit has no property " + path[path.length - 1]);
-            }
-            Object value =
-                    nameAndValue.length == 1 ? null : PropertyText.read(decode(nameAndValue[1]), property.type());
-            if (path.length == 1) {
-                changes.put(property, value);
-            } else {
-                tiers.computeIfAbsent(decode(path[1]), tier -> new EnumMap<>(LimitProperty.class))
-                        .put(property, value);
-            }
+            String property = path[path.length - 1];
+            texts.put(
+                    path.length == 1 ? property : LimitProperty.ofTier(decode(path[1]), property),
+                    nameAndValue.length == 1 ? "" : decode(nameAndValue[1]));
         }
-        if (!tiers.isEmpty()) {
-            changes.put(LimitProperty.TIERS, changed(LimitProperty.tiers(configured), tiers));
+        Map<LimitProperty, Object> changes = LimitProperty.read(texts);
+        if (changes.containsKey(LimitProperty.TIERS)) {
+            changes.put(LimitProperty.TIERS, changed(LimitProperty.tiers(configured), LimitProperty.tiers(changes)));
         }
         return changes;
     }
@@ -89,7 +79,6 @@ final class ChangeText {
             }
             Map<LimitProperty, Object> all = new EnumMap<>(stated);
             all.putAll(values);
-            all.values().removeIf(Objects::isNull);
             changed.put(tier, all);
         });
         return changed;

@@ -1,10 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -33,15 +30,15 @@ public final class ChangeValues {
      *
      * @throws IllegalArgumentException when there is none, one is unknown, or one cannot be read
      */
-    public static LimitProperties ofLimit(String limit, LimitChange change) {
+    public static Map<LimitProperty, Object> ofLimit(String limit, LimitChange change) {
         Map<String, String> texts = new TreeMap<>(change.values());
         String tier = texts.remove(TIER);
         if (texts.isEmpty()) {
             throw new IllegalArgumentException(
                     "The change of rate limit '" + limit + "' sets nothing, but must set some of " + OF_LIMIT);
         }
-        LimitProperties values = read(limit, texts, OF_LIMIT);
-        return tier == null ? values : LimitProperties.of(Map.of("tiers", Map.of(tier, values)));
+        Map<LimitProperty, Object> values = read(limit, texts, OF_LIMIT);
+        return tier == null ? values : Map.of(LimitProperty.TIERS, Map.of(tier, values));
     }
 
     /**
@@ -49,27 +46,23 @@ public final class ChangeValues {
      *
      * @throws IllegalArgumentException when one is unknown, or cannot be read
      */
-    public static LimitProperties ofCaller(String limit, LimitChange change) {
+    public static Map<LimitProperty, Object> ofCaller(String limit, LimitChange change) {
         return read(limit, change.values(), OF_CALLER);
     }
 
-    private static LimitProperties read(String limit, Map<String, String> texts, Set<String> known) {
-        Map<String, Object> values = new HashMap<>();
-        texts.forEach((name, text) -> {
-            if (!known.contains(name)) {
+    private static Map<LimitProperty, Object> read(String limit, Map<String, String> texts, Set<String> known) {
+        for (String name : texts.keySet()) {
+            LimitProperty property = LimitProperty.of(name.substring(name.lastIndexOf('.') + 1));
+            if (property == null || !known.contains(property.kebab())) {
                 throw new IllegalArgumentException("The change of rate limit '" + limit + "' sets " + name
                         + ", but can only set " + known + SimilarName.hint(name, known));
             }
-            LimitProperty property = LimitProperty.ofKebab(name);
-            try {
-                values.put(property.label(), PropertyText.read(text, property.type()));
-            } catch (IllegalArgumentException ex) {
-                throw new IllegalArgumentException(
-                        "The change of rate limit '" + limit + "' is invalid: " + name + " is \"" + text + "\": "
-                                + ex.getMessage(),
-                        ex);
-            }
-        });
-        return LimitProperties.of(values);
+        }
+        try {
+            return LimitProperty.read(texts);
+        } catch (IllegalArgumentException ex) {
+            throw new IllegalArgumentException(
+                    "The change of rate limit '" + limit + "' is invalid: " + ex.getMessage(), ex);
+        }
     }
 }

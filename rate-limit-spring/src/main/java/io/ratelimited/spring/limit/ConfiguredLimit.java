@@ -5,7 +5,6 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
@@ -17,6 +16,7 @@ import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.RelaxedNames;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -237,8 +237,18 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     @Override
-    public LimitProperties properties() {
-        return settings.resolved.properties();
+    public Map<String, String> properties() {
+        return settings.resolved.texts();
+    }
+
+    /** The values that are set, in the order of the table. */
+    public Map<LimitProperty, Object> values() {
+        return Collections.unmodifiableMap(settings.resolved.values());
+    }
+
+    /** The value of a property that is a text, such as an expression; null if it is not set. */
+    public @Nullable String text(LimitProperty property) {
+        return settings.resolved.text(property);
     }
 
     /** The values that the limit was made of. */
@@ -451,5 +461,5 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param changes the values that were changed at run time
      * @param resolved the values that result from them
      */
-    record Settings(List<Layer> configuration, Map<LimitProperty, @Nullable Object> changes, ResolvedLimit resolved) {}
+    record Settings(List<Layer> configuration, Map<LimitProperty, Object> changes, ResolvedLimit resolved) {}
 }

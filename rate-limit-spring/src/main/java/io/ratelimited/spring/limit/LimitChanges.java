@@ -4,7 +4,6 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.text.KeyMask;
@@ -20,7 +19,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import org.springframework.core.convert.ConversionException;
 
 /**
  * Changes limits while they are in use, here and for all instances, and follows the changes of other instances. Thread-safe.
@@ -59,7 +57,7 @@ public final class LimitChanges {
      *
      * @param author the name of the author; null if nobody is known
      */
-    public Limit update(ConfiguredLimit limit, LimitProperties changes, @Nullable String author) {
+    public Limit update(ConfiguredLimit limit, Map<LimitProperty, Object> changes, @Nullable String author) {
         return change(limit, before -> PreparedChange.of(before, changes), author);
     }
 
@@ -166,7 +164,7 @@ public final class LimitChanges {
     public void assign(
             ConfiguredLimit limit,
             Object key,
-            LimitProperties budget,
+            Map<LimitProperty, Object> budget,
             @Nullable Duration lasting,
             @Nullable String author) {
         if (lasting != null && (lasting.compareTo(SHORTEST) < 0 || lasting.compareTo(LONGEST) > 0)) {
@@ -229,7 +227,7 @@ public final class LimitChanges {
                     PreparedChange.shared(limit, limit.settings().configuration(), text);
             apply(prepared, Scope.FLEET, change.author(), change.madeAt());
             limit.shared(new ConfiguredLimit.Shared(change.version(), text, null));
-        } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
+        } catch (InvalidRateLimitException | IllegalArgumentException ex) {
             String problem = String.valueOf(ex.getMessage());
             LOG.warn("Rate limit '" + limit.name() + "' stays as it is on this instance, which cannot apply the"
                     + " change that all instances share (" + LogText.escaped(text) + "): " + problem);

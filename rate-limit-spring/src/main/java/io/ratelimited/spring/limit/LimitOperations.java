@@ -4,7 +4,6 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
@@ -58,15 +57,7 @@ public final class LimitOperations implements RateLimitOperations {
 
     @Override
     public Limit change(String name, LimitChange change) {
-        return change(name, ChangeValues.ofLimit(name, change));
-    }
-
-    /**
-     * Changes a limit, as {@link #change(String, LimitChange)} does.
-     *
-     * @param values the new values; null leaves a value as it is
-     */
-    public Limit change(String name, LimitProperties values) {
+        Map<LimitProperty, Object> values = ChangeValues.ofLimit(name, change);
         ConfiguredLimit limit = find(name);
         return limit == null ? Unread.limitOf(name) : registry.changes().update(limit, values, author());
     }
@@ -79,11 +70,7 @@ public final class LimitOperations implements RateLimitOperations {
 
     @Override
     public void override(String name, Object key, LimitChange change, @Nullable Duration lasting) {
-        override(name, key, ChangeValues.ofCaller(name, change), lasting);
-    }
-
-    /** Gives a caller its own limit, as {@link #override(String, Object, LimitChange, Duration)} does. */
-    public void override(String name, Object key, LimitProperties values, @Nullable Duration lasting) {
+        Map<LimitProperty, Object> values = ChangeValues.ofCaller(name, change);
         ConfiguredLimit limit = find(name);
         if (limit != null) {
             registry.changes().assign(limit, caller(key), values, lasting, author());
@@ -155,8 +142,8 @@ public final class LimitOperations implements RateLimitOperations {
         }
 
         @Override
-        public LimitProperties properties() {
-            return LimitProperties.of(Map.of("algorithm", Algorithm.TOKEN_BUCKET, "rate", "unlimited"));
+        public Map<String, String> properties() {
+            return Map.of("algorithm", "token-bucket", "rate", "unlimited");
         }
 
         @Override

@@ -4,11 +4,12 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.overload.ClassTexts;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.time.ZoneId;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -16,17 +17,20 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The table of the properties of a limit, in which each has a row. It is also a component of {@link LimitProperties} and,
- * where code may state it, an attribute of {@code @RateLimited}, of the same name.
+ * The table of the properties of a limit, in which each has a row: annotations, configuration, tiers, changes and overrides
+ * are texts by name of a property, which are read here and nowhere else. A property that code may state is an attribute of
+ * {@code @RateLimited} of the same name.
  */
 @SuppressWarnings("ImmutableEnumChecker") // the functions of the rows have no state
 public enum LimitProperty {
@@ -80,9 +84,9 @@ public enum LimitProperty {
     MAX_WAITING(Integer.class, null, Limit.Builder::maxWaiting, Limit::maxWaiting),
     MISSING_KEY(MissingKey.class, Scope.WHOLE),
     TIERS(Map.class, Scope.WHOLE),
-    HTTP_HEADERS(LimitProperties.HttpHeaders.class, Scope.WHOLE),
+    HTTP_HEADERS(ShownHeaders.class, Scope.WHOLE),
     BACKEND(String.class, Scope.START),
-    ON_FAILURE(LimitProperties.OnFailure.class, Scope.BACKEND),
+    ON_FAILURE(OnFailure.class, Scope.BACKEND),
     MAX_OVERSHOOT(String.class, Scope.BACKEND, Algorithm::canBeLeased);
 
     /** The object that has the value of a property. */
@@ -106,6 +110,10 @@ public enum LimitProperty {
             this.ofTiers = ofTiers;
         }
     }
+
+    /** {@code rate}, {@code tiers.gold.rate}, or {@code tiers[10% off].rate}. */
+    private static final Pattern PATH =
+            Pattern.compile("(?:tiers(?:\\[(?<any>.+)]|[.](?<plain>[^.]+))[.])?(?<property>[^.]+)", Pattern.DOTALL);
 
     private final String label;
     private final String kebab;
@@ -154,45 +162,62 @@ public enum LimitProperty {
         this.getter = getter;
     }
 
-    private static final Map<String, LimitProperty> BY_LABEL =
-            Stream.of(values()).collect(Collectors.toUnmodifiableMap(LimitProperty::label, property -> property));
+    private static final Map<String, LimitProperty> BY_NAME = new HashMap<>();
 
-    /** The property of a name in camel case; null if there is none. */
-    public static @Nullable LimitProperty of(String label) {
-        return BY_LABEL.get(label);
+    static {
+        for (LimitProperty property : values()) {
+            BY_NAME.put(property.label, property);
+            BY_NAME.put(property.kebab, property);
+        }
+    }
+
+    /** The property of a name, in camel case or kebab case; null if there is none. */
+    public static @Nullable LimitProperty of(String name) {
+        return BY_NAME.get(name);
     }
 
     /**
-     * The property of a name in kebab case.
+     * Reads values as they are written in properties.
      *
-     * @throws IllegalArgumentException when there is none
+     * @param texts by name of the property, those of tiers as {@code tiers.gold.rate}
+     * @throws IllegalArgumentException when there is no property of a name, or one cannot have the value
      */
-    static LimitProperty ofKebab(String kebab) {
-        return valueOf(kebab.toUpperCase(Locale.ROOT).replace('-', '_'));
-    }
-
-    /** The values that are set, in the order of the rows; those of a tier are such a map, too. */
-    static Map<LimitProperty, Object> values(LimitProperties properties) {
+    public static Map<LimitProperty, Object> read(Map<String, String> texts) {
         Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
-        properties.values().forEach((label, value) -> values.put(BY_LABEL.get(label), value));
-        if (properties.tiers() != null) {
-            Map<String, Map<LimitProperty, Object>> tiers = new LinkedHashMap<>();
-            properties.tiers().forEach((tier, own) -> tiers.put(tier, values(own)));
+        Map<String, Map<LimitProperty, Object>> tiers = new TreeMap<>();
+        texts.forEach((name, text) -> {
+            Matcher path = PATH.matcher(name);
+            LimitProperty property = path.matches() ? of(path.group("property")) : null;
+            if (property == null || property == TIERS) {
+                throw new IllegalArgumentException(
+                        "a limit has no property " + (path.matches() ? path.group("property") : name));
+            }
+            String tier = path.group("any") == null ? path.group("plain") : path.group("any");
+            Map<LimitProperty, Object> place =
+                    tier == null ? values : tiers.computeIfAbsent(tier, key -> new EnumMap<>(LimitProperty.class));
+            place.put(property, property.read(name, text));
+        });
+        if (!tiers.isEmpty()) {
             values.put(TIERS, tiers);
         }
         return values;
     }
 
-    /** The properties of values, for code that knows a limit by its interface. */
-    static LimitProperties properties(Map<LimitProperty, ?> values) {
-        Map<String, Object> labelled = new HashMap<>();
-        values.forEach((property, value) -> labelled.put(property.label, value));
-        if (values.containsKey(TIERS)) {
-            Map<String, LimitProperties> tiers = new LinkedHashMap<>();
-            tiers(values).forEach((tier, own) -> tiers.put(tier, properties(own)));
-            labelled.put(TIERS.label, tiers);
-        }
-        return LimitProperties.of(labelled);
+    /** Values as {@link #read} takes them, by name in kebab case. */
+    static Map<String, String> texts(Map<LimitProperty, ?> values) {
+        Map<String, String> texts = new LinkedHashMap<>();
+        values.forEach((property, value) -> {
+            if (property != TIERS) {
+                texts.put(property.kebab, PropertyText.text(value));
+            }
+        });
+        tiers(values).forEach((tier, own) -> texts(own).forEach((name, text) -> texts.put(ofTier(tier, name), text)));
+        return Collections.unmodifiableMap(texts);
+    }
+
+    /** The name of a property of a tier, as {@link #read} takes it. */
+    static String ofTier(String tier, String property) {
+        return TIERS.kebab + PropertyText.element(tier) + "." + property;
     }
 
     /** The values of the tiers, by name. */
@@ -215,7 +240,7 @@ public enum LimitProperty {
     }
 
     /** The name in {@code application.yml}: {@code max-wait}. */
-    String kebab() {
+    public String kebab() {
         return kebab;
     }
 
@@ -248,12 +273,27 @@ public enum LimitProperty {
     public static Set<String> ofSomeBackends() {
         return Stream.of(values())
                 .filter(LimitProperty::isOfSomeBackends)
-                .map(LimitProperty::label)
+                .map(LimitProperty::kebab)
                 .collect(Collectors.toSet());
     }
 
     boolean hasMeaningFor(Algorithm algorithm) {
         return algorithms.test(algorithm);
+    }
+
+    /**
+     * Reads a value as it is written in properties.
+     *
+     * @param as the name of the property for messages
+     * @throws IllegalArgumentException when the property cannot have it
+     */
+    public Object read(String as, String text) {
+        try {
+            return PropertyText.read(text, type);
+        } catch (IllegalArgumentException ex) {
+            throw new IllegalArgumentException(
+                    as + " is \"" + text + "\", but must be " + PropertyText.expected(type), ex);
+        }
     }
 
     /** Sets a parameter of a limit; any other property is none. */
@@ -266,5 +306,25 @@ public enum LimitProperty {
     /** The parameter of a limit that is in force; null for any other property, and where it has no meaning. */
     public @Nullable Object of(Limit limit) {
         return getter == null || !hasMeaningFor(limit.algorithm()) ? null : getter.apply(limit);
+    }
+
+    /** Whether responses have the rate limit headers of a limit. */
+    public enum ShownHeaders {
+        /** Those that {@code rate-limit.http.headers} chooses. */
+        SHOWN,
+        /** None: what is left of the limit is nobody else's business. A rejection has its status and {@code Retry-After}. */
+        NONE
+    }
+
+    /** Source of decisions while Redis does not answer. */
+    public enum OnFailure {
+        /** A limiter in this process, with the limit divided by the number of instances. */
+        LOCAL,
+        /** Nobody: every call goes. */
+        ALLOW,
+        /** Nobody: every call is rejected. */
+        DENY,
+        /** The error of Redis is thrown. */
+        THROW
     }
 }

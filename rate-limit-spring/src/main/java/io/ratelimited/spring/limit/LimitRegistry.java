@@ -341,7 +341,7 @@ public final class LimitRegistry {
             if (annotated.contains(name)) {
                 continue;
             }
-            limit.warnOfTiersWithout(limit.properties().tier(), limit.place());
+            limit.warnOfTiersWithout(limit.text(LimitProperty.TIER), limit.place());
             SimilarName.find(name, annotated)
                     .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + similar + "'? [RL-206]"));

@@ -1,9 +1,6 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.spring.LimitProperties;
-import java.util.HashMap;
 import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The settings of a configuration for all limits. Immutable.
@@ -15,27 +12,9 @@ import org.jspecify.annotations.Nullable;
  */
 public record LimitSettings(
         String backend,
-        LimitProperties.OnFailure onFailure,
+        LimitProperty.OnFailure onFailure,
         Map<LimitProperty, Object> defaults,
         Map<String, Map<LimitProperty, Object>> limits) {
-
-    /** The settings of properties as they are bound. */
-    public static LimitSettings of(
-            String backend,
-            LimitProperties.OnFailure onFailure,
-            @Nullable LimitProperties defaults,
-            @Nullable Map<String, LimitProperties> limits) {
-        Map<String, Map<LimitProperty, Object>> values = new HashMap<>();
-        if (limits != null) {
-            limits.forEach((name, properties) -> values.put(name, compact(properties)));
-        }
-        return new LimitSettings(backend, onFailure, defaults == null ? Map.of() : compact(defaults), values);
-    }
-
-    /** In as little memory as an application of many limits wants. */
-    private static Map<LimitProperty, Object> compact(LimitProperties properties) {
-        return Map.copyOf(LimitProperty.values(properties));
-    }
 
     /** The values of a limit; none if the configuration does not have it. */
     Map<LimitProperty, Object> limit(String name) {

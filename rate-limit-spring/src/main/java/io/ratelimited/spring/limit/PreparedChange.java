@@ -4,16 +4,13 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.text.LogText;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
@@ -35,7 +32,7 @@ final class PreparedChange {
     private PreparedChange(
             ConfiguredLimit limit,
             List<Layer> configuration,
-            Map<LimitProperty, @Nullable Object> changes,
+            Map<LimitProperty, Object> changes,
             Map<LimitProperty, ?> request) {
         this.limit = limit;
         List<Layer> layers = new ArrayList<>(List.of(
@@ -51,7 +48,7 @@ final class PreparedChange {
                 target(limiter, ofTier, " of tier '" + tier + "'");
             }
         });
-        Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
+        Map<LimitProperty, Object> all = new EnumMap<>(LimitProperty.class);
         all.putAll(changes);
         if (request.containsKey(LimitProperty.ALGORITHM)) {
             all.keySet().removeIf(property -> !property.hasMeaningFor(resolved.algorithm()));
@@ -65,15 +62,9 @@ final class PreparedChange {
      *
      * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
      */
-    static PreparedChange of(ConfiguredLimit limit, LimitProperties changes) {
-        Map<LimitProperty, Object> request = LimitProperty.values(changes);
-        Set<String> fixed = new TreeSet<>();
-        request.keySet().stream()
-                .filter(property -> !property.isChangeable())
-                .forEach(property -> fixed.add(property.label()));
-        if (!fixed.isEmpty()) {
-            throw invalid(limit, String.join(", ", fixed) + " cannot be changed at run time");
-        }
+    static PreparedChange of(ConfiguredLimit limit, Map<LimitProperty, Object> changes) {
+        Map<LimitProperty, Object> request = new EnumMap<>(LimitProperty.class);
+        request.putAll(changes);
         if (request.containsKey(LimitProperty.TIERS)) {
             try {
                 request.put(LimitProperty.TIERS, ChangeText.changed(tiersInUse(limit), LimitProperty.tiers(request)));
@@ -81,7 +72,8 @@ final class PreparedChange {
                 throw invalid(limit, String.valueOf(ex.getMessage()));
             }
         }
-        return of(limit, request);
+        return new PreparedChange(
+                limit, limit.settings().configuration(), limit.settings().changes(), request);
     }
 
     /** Without those that the configuration has got since the start: nobody has their limits before the next one. */
@@ -105,7 +97,7 @@ final class PreparedChange {
      * @throws IllegalArgumentException when this version of the application cannot read the text
      */
     static PreparedChange shared(ConfiguredLimit limit, List<Layer> configuration, String text) {
-        Map<LimitProperty, @Nullable Object> changes =
+        Map<LimitProperty, Object> changes =
                 text.isEmpty() ? Map.of() : ChangeText.read(text, configured(limit, configuration));
         return new PreparedChange(limit, configuration, changes, Map.of());
     }
@@ -117,11 +109,6 @@ final class PreparedChange {
     /** All that is changed at run time, as instances share it; empty if nothing is. */
     String text() {
         return next.changes().isEmpty() ? "" : ChangeText.of(next.changes(), configured(limit, next.configuration()));
-    }
-
-    private static PreparedChange of(ConfiguredLimit limit, Map<LimitProperty, ?> request) {
-        return new PreparedChange(
-                limit, limit.settings().configuration(), limit.settings().changes(), request);
     }
 
     /**
@@ -151,8 +138,7 @@ final class PreparedChange {
                 return shared(limit, configuration, "");
             }
         }
-        Map<LimitProperty, @Nullable Object> changes =
-                unaffected(limit.settings().changes(), old, next);
+        Map<LimitProperty, Object> changes = unaffected(limit.settings().changes(), old, next);
         Map<String, Map<LimitProperty, Object>> tiers =
                 unaffectedTiers(limit.settings().changes(), old, next);
         changes.remove(LimitProperty.TIERS);
@@ -163,9 +149,9 @@ final class PreparedChange {
     }
 
     /** The changes of properties that the configuration still sets as it did. */
-    private static Map<LimitProperty, @Nullable Object> unaffected(
+    private static Map<LimitProperty, Object> unaffected(
             Map<LimitProperty, ?> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
-        Map<LimitProperty, @Nullable Object> unaffected = new EnumMap<>(LimitProperty.class);
+        Map<LimitProperty, Object> unaffected = new EnumMap<>(LimitProperty.class);
         unaffected.putAll(changes);
         unaffected.keySet().removeIf(property -> !Objects.equals(old.get(property), next.get(property)));
         return unaffected;
@@ -173,10 +159,10 @@ final class PreparedChange {
 
     /** All tiers as the configuration sets them next, with the changes that it does not affect; empty if there is none. */
     private static Map<String, Map<LimitProperty, Object>> unaffectedTiers(
-            Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
+            Map<LimitProperty, Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
         Map<String, Map<LimitProperty, Object>> before = LimitProperty.tiers(old);
         Map<String, Map<LimitProperty, Object>> after = LimitProperty.tiers(next);
-        Map<String, Map<LimitProperty, @Nullable Object>> unaffected = new TreeMap<>();
+        Map<String, Map<LimitProperty, Object>> unaffected = new TreeMap<>();
         LimitProperty.tiers(changes).forEach((tier, changed) -> {
             Map<LimitProperty, Object> oldTier = before.get(tier);
             Map<LimitProperty, Object> nextTier = after.get(tier);

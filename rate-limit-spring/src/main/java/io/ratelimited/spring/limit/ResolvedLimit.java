@@ -7,8 +7,6 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.text.PropertyText;
@@ -37,8 +35,8 @@ public final class ResolvedLimit {
     private final List<Layer> layers;
     private final Algorithm algorithm;
     private final Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
-    /** The values as a record, made when they are first asked for. */
-    private @Nullable LimitProperties properties;
+    /** The values as text, made when they are first asked for. */
+    private @Nullable Map<String, String> texts;
 
     private ResolvedLimit(String name, String place, List<Layer> layers) {
         this.name = name;
@@ -145,13 +143,19 @@ public final class ResolvedLimit {
         return resolve(name, place, Layer.ofConfiguration(properties, name, Layer.ofAnnotation(name, place, declared)));
     }
 
-    public LimitProperties properties() {
-        LimitProperties known = properties;
+    /** The values as text, by name of the property in kebab case, those of tiers as {@code tiers.gold.rate}. */
+    Map<String, String> texts() {
+        Map<String, String> known = texts;
         if (known == null) {
-            known = LimitProperty.properties(values);
-            properties = known; // who comes at the same time makes an equal record
+            known = LimitProperty.texts(values);
+            texts = known; // who comes at the same time makes an equal map
         }
         return known;
+    }
+
+    /** The value of a property that is a text, such as an expression; null if it is not set. */
+    public @Nullable String text(LimitProperty property) {
+        return get(property, String.class);
     }
 
     /**
@@ -230,7 +234,7 @@ public final class ResolvedLimit {
 
     /** Returns whether responses have the rate limit headers of the limit. */
     boolean showsHeaders() {
-        return policy() != Policy.SHADOW && values.get(LimitProperty.HTTP_HEADERS) != HttpHeaders.NONE;
+        return policy() != Policy.SHADOW && values.get(LimitProperty.HTTP_HEADERS) != LimitProperty.ShownHeaders.NONE;
     }
 
     /** The layer of the properties that are read only once, when the limit is made or first used. */
@@ -253,8 +257,10 @@ public final class ResolvedLimit {
         PropertyChecks.checkOvershoot(this); // also where the backend does not read it
         ResolvedLimit suited = resolve(name, place, layers);
         Layer chosenBy = origin(LimitProperty.BACKEND);
+        List<LimitProperty> read =
+                backend.properties().stream().map(LimitProperty::of).toList();
         values.forEach((property, value) -> {
-            if (!property.isOfSomeBackends() || backend.properties().contains(property.label())) {
+            if (!property.isOfSomeBackends() || read.contains(property)) {
                 return;
             }
             Layer origin = origin(property);

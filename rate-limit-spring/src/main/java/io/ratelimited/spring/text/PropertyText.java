@@ -52,14 +52,15 @@ public final class PropertyText {
     }
 
     /**
-     * Reads a value that {@link #text} has written.
+     * Reads a value as it is written in properties: of an enum in any case, with dashes or underscores.
      *
      * @throws IllegalArgumentException when the text is no value of the type
      */
     public static Object read(String text, Class<?> type) {
         if (type.isEnum()) {
+            String found = RelaxedNames.find(values(type), text.strip());
             return Stream.of(type.getEnumConstants())
-                    .filter(constant -> of((Enum<?>) constant).equals(text))
+                    .filter(constant -> of((Enum<?>) constant).equals(found))
                     .findFirst()
                     .orElseThrow(() -> new IllegalArgumentException("'" + text + "' is none of " + values(type)));
         }
@@ -92,6 +93,21 @@ public final class PropertyText {
             return map;
         }
         return type == String.class ? text : NumberUtils.parseNumber(text, type.asSubclass(Number.class));
+    }
+
+    /** The values of a type, for messages, as in {@code one of [local, deny]} or {@code a whole number}. */
+    public static String expected(Class<?> type) {
+        if (type.isEnum()) {
+            return "one of " + values(type);
+        }
+        return switch (type.getSimpleName()) {
+            case "Duration" -> "a duration such as 500ms, 10s or PT10S";
+            case "ZoneId" -> "a time zone such as Europe/Berlin";
+            case "Double" -> "a number";
+            case "List" -> "a text such as \"critical, batch\"";
+            case "Map" -> "a text such as \"batch=5%, normal=20%\"";
+            default -> "a whole number";
+        };
     }
 
     /** As in {@code token-bucket}. */

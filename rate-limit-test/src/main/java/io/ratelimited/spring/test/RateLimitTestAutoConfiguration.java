@@ -3,7 +3,6 @@ package io.ratelimited.spring.test;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.autoconfigure.NamedBackends;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
@@ -12,6 +11,7 @@ import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.Map;
 import java.util.Set;
 import org.springframework.beans.factory.BeanRegistrar;
 import org.springframework.beans.factory.BeanRegistry;
@@ -79,7 +79,7 @@ final class RateLimitTestAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties ofLimit) {
+        public RateLimiter create(Limit limit, String tier, Map<String, String> ofLimit) {
             return budgets.limiter(limit);
         }
 

@@ -1,26 +1,30 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.InvocationTargetException;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.LimitProperty.OnFailure;
+import io.ratelimited.spring.limit.LimitProperty.ShownHeaders;
+import io.ratelimited.spring.text.PropertyText;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.time.ZoneId;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
-import java.util.stream.Stream;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ReflectionUtils;
 
 /**
- * The properties of a limit that one place sets: the annotation, an entry of {@code rate-limit.limits}, a tier, or {@code
- * rate-limit.defaults}. A property that is null is left to the next place.
+ * The properties of a limit as Spring Boot binds and documents them: an entry of {@code rate-limit.limits}, a tier, or {@code
+ * rate-limit.defaults}. Each is a row of {@link LimitProperty}, of the same name and type; {@link #values} hands them on. A
+ * property that is null is left to the next place.
  *
  * @param algorithm Algorithm of the limit.
  * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M, for FIXED_WINDOW also 1000/week, month or year; "unlimited" exempts, 0/s closes.
@@ -57,7 +61,7 @@ import org.springframework.util.ReflectionUtils;
  * @param onFailure Policy while Redis is unavailable.
  * @param maxOvershoot Share of the limit, per period, by which all instances together can exceed it in exchange for fewer Redis calls, such as 5%.
  */
-public record LimitProperties(
+record LimitProperties(
         @Nullable Algorithm algorithm,
         @Nullable String rate,
         @Nullable Long burst,
@@ -88,120 +92,63 @@ public record LimitProperties(
         @Nullable Integer maxWaiting,
         @Nullable MissingKey missingKey,
         @Nullable Map<String, LimitProperties> tiers,
-        @Nullable HttpHeaders httpHeaders,
+        @Nullable ShownHeaders httpHeaders,
         @Nullable String backend,
         @Nullable OnFailure onFailure,
         @Nullable String maxOvershoot) {
 
     /** Found once: the JVM makes its means of reflection anew for each component that it is asked for. */
-    private static final Map<String, Method> ACCESSORS = new LinkedHashMap<>();
-
-    private static final Constructor<LimitProperties> CONSTRUCTOR;
+    private static final Map<LimitProperty, Method> ACCESSORS = new EnumMap<>(LimitProperty.class);
 
     static {
-        RecordComponent[] components = LimitProperties.class.getRecordComponents();
-        for (RecordComponent component : components) {
-            ACCESSORS.put(component.getName(), component.getAccessor());
-        }
-        try {
-            CONSTRUCTOR = LimitProperties.class.getDeclaredConstructor(
-                    Stream.of(components).map(RecordComponent::getType).toArray(Class<?>[]::new));
-        } catch (NoSuchMethodException ex) {
-            throw new IllegalStateException(ex);
+        for (RecordComponent component : LimitProperties.class.getRecordComponents()) {
+            LimitProperty row = Objects.requireNonNull(LimitProperty.of(component.getName()), component.getName());
+            ReflectionUtils.makeAccessible(component.getAccessor());
+            ACCESSORS.put(row, component.getAccessor());
         }
     }
 
-    /** No property is set. */
-    public static final LimitProperties NONE = of(Map.of());
-
-    /**
-     * Creates a record; names of backends are written in lower case.
-     *
-     * @throws IllegalArgumentException for {@link Algorithm#DEFAULT} and {@link Policy#DEFAULT}, which only the annotation
-     *     has
-     */
-    public LimitProperties {
-        requireStated("algorithm", algorithm, algorithm != Algorithm.DEFAULT, Algorithm.all());
-        requireStated("policy", policy, policy != Policy.DEFAULT, Policy.all());
+    /** Makes a record; the name of the backend is written in lower case. */
+    LimitProperties {
         backend = backend == null ? null : backend.strip().toLowerCase(Locale.ROOT);
     }
 
     /**
-     * Properties from their values.
+     * The values of the properties that are set, in as little memory as an application of many limits wants.
      *
-     * @param values by name of the property, in camel case; a property without a value is not set
-     * @throws IllegalArgumentException when there is no property of a name, or a value has another type or is one that
-     *     only the annotation has
+     * @param path of the properties
+     * @throws InvalidRateLimitException for an algorithm or a policy that only the annotation has
      */
-    public static LimitProperties of(Map<String, ?> values) {
-        if (!ACCESSORS.keySet().containsAll(values.keySet())) {
-            Set<String> unknown = new TreeSet<>(values.keySet());
-            unknown.removeAll(ACCESSORS.keySet());
-            throw new IllegalArgumentException("a limit has no property " + unknown);
+    static Map<LimitProperty, Object> values(String path, @Nullable LimitProperties properties) {
+        if (properties == null) {
+            return Map.of();
         }
-        Object[] arguments = new Object[ACCESSORS.size()];
-        int i = 0;
-        for (Map.Entry<String, Method> property : ACCESSORS.entrySet()) {
-            Object value = values.get(property.getKey());
-            requireType(property.getKey(), value, property.getValue().getReturnType());
-            arguments[i++] = value;
-        }
-        try {
-            return CONSTRUCTOR.newInstance(arguments);
-        } catch (InvocationTargetException ex) {
-            if (ex.getCause() instanceof IllegalArgumentException invalid) {
-                throw invalid;
+        Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
+        ACCESSORS.forEach((property, accessor) -> {
+            Object value = ReflectionUtils.invokeMethod(accessor, properties);
+            if (value == Algorithm.DEFAULT || value == Policy.DEFAULT) {
+                throw new InvalidRateLimitException(
+                        "Property " + path + "." + property.kebab() + " is default, but must be "
+                                + PropertyText.expected(property.type()),
+                        "Correct it, or remove it to use the default. [RL-102]");
             }
-            throw new IllegalStateException(ex);
-        } catch (ReflectiveOperationException ex) {
-            throw new IllegalStateException(ex);
-        }
-    }
-
-    /** The constructor would only say that some argument has another type. */
-    private static void requireType(String name, @Nullable Object value, Class<?> type) {
-        if (value != null && !type.isInstance(value)) {
-            throw new IllegalArgumentException(name + " must be of the type " + type.getSimpleName() + ", not "
-                    + value.getClass().getSimpleName());
-        }
-    }
-
-    private static void requireStated(String name, @Nullable Object value, boolean stated, List<?> all) {
-        if (!stated) {
-            throw new IllegalArgumentException(
-                    name + " must be one of " + all + ", or left out to have the default: " + value);
-        }
-    }
-
-    /** The values of the properties that are set, by name in camel case. */
-    public Map<String, Object> values() {
-        Map<String, Object> values = new LinkedHashMap<>();
-        ACCESSORS.forEach((name, accessor) -> {
-            Object value = ReflectionUtils.invokeMethod(accessor, this);
             if (value != null) {
-                values.put(name, value);
+                values.put(property, value);
             }
         });
-        return values;
+        if (properties.tiers != null) {
+            values.put(LimitProperty.TIERS, values(path + ".tiers", properties.tiers));
+        }
+        return Map.copyOf(values);
     }
 
-    /** Whether responses have the rate limit headers of a limit. */
-    public enum HttpHeaders {
-        /** Those that {@code rate-limit.http.headers} chooses. */
-        SHOWN,
-        /** None: what is left of the limit is nobody else's business. A rejection has its status and {@code Retry-After}. */
-        NONE
-    }
-
-    /** Source of decisions while Redis does not answer. */
-    public enum OnFailure {
-        /** A limiter in this process, with the limit divided by the number of instances. */
-        LOCAL,
-        /** Nobody: every call goes. */
-        ALLOW,
-        /** Nobody: every call is rejected. */
-        DENY,
-        /** The error of Redis is thrown. */
-        THROW
+    /** The values of limits or tiers, by name. */
+    static Map<String, Map<LimitProperty, Object>> values(
+            String path, @Nullable Map<String, LimitProperties> properties) {
+        Map<String, Map<LimitProperty, Object>> all = new LinkedHashMap<>();
+        if (properties != null) {
+            properties.forEach((name, own) -> all.put(name, values(path + PropertyText.element(name), own)));
+        }
+        return all;
     }
 }
