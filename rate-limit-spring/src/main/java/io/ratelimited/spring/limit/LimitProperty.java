@@ -7,6 +7,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.overload.ClassTexts;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.util.EnumMap;
@@ -254,6 +255,18 @@ public enum LimitProperty {
 
     boolean hasMeaningFor(Algorithm algorithm) {
         return algorithms.test(algorithm);
+    }
+
+    /** The algorithm of a limit and the parameters that it counts with, on one line. */
+    static String text(Limit limit) {
+        StringBuilder text = new StringBuilder(PropertyText.of(limit.algorithm()));
+        for (LimitProperty property : values()) {
+            Object value = property == MAX_WAITING || property == ALGORITHM ? null : property.of(limit);
+            if (value != null) {
+                text.append(", ").append(property.kebab).append(' ').append(PropertyText.text(value));
+            }
+        }
+        return text.toString();
     }
 
     /** Sets a parameter of a limit; any other property is none. */
