@@ -39,6 +39,7 @@ class MistakesTest {
             --rate-limit.limits.quotes.rate=0/s   | rejects every call, because its rate is 0/s | RL-270
             --rate-limits.limits.quotes.rate=5/s  | Rename the prefix to rate-limit.limits.     | RL-271
             --rate-limit.limits.quots.rate=5/s    | 'quotes'                                    | RL-206
+            --rate-limit.http.header=none         | did you mean rate-limit.http.headers?       | RL-340
             --rate-limit.enabled=false            | rate-limit.enabled                          | RL-205
             """)
     void orAreWarnedOf(String argument, String message, String code, CapturedOutput log) {

@@ -56,6 +56,7 @@ public final class RedisBackend implements AutoCloseable {
     private final String[] heartbeatKeys;
     private final SharedRecords records;
     private final SharedPauses pauses;
+    private final SharedSettings settings;
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
@@ -97,6 +98,9 @@ public final class RedisBackend implements AutoCloseable {
                 new LimiterContext(connection, keys, options.ticker(), callers, nodes, RedisUnavailableException::new);
         this.records = new SharedRecords(context, recordKey, keys.beside(nodesKey, "latest2"));
         this.pauses = new SharedPauses(context, keys.internal("pauses"));
+        // Another form of the texts has other names: instances with different forms always differ.
+        this.settings =
+                new SharedSettings(context, keys.beside(nodesKey, "settings"), keys.beside(nodesKey, "settings-texts"));
         this.begun = connection
                 .connected()
                 // Finds out whether scripts may ask for the time, so that no caller has to.
@@ -239,6 +243,11 @@ public final class RedisBackend implements AutoCloseable {
     /** The pauses that the nodes of the cluster share. */
     public SharedPauses pauses() {
         return pauses;
+    }
+
+    /** The settings that the nodes of the cluster compare. */
+    public SharedSettings settings() {
+        return settings;
     }
 
     LimiterContext context() {

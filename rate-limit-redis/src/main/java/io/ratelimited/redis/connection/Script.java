@@ -32,6 +32,7 @@ public record Script(String text, String digest) {
     public static final Script HEARTBEAT = new Script(read("time") + read("heartbeat"));
     public static final Script CHANGES = new Script(read("time") + read("changes"));
     public static final Script PAUSES = new Script(read("time") + read("pauses"));
+    public static final Script SETTINGS = new Script(read("time") + read("settings"));
     public static final Script MEMORY = new Script(read("time") + read("memory"));
     public static final Script PROBE = new Script(read("time") + read("probe"));
 

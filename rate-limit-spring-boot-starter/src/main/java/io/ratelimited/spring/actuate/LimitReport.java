@@ -16,6 +16,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -29,17 +30,23 @@ final class LimitReport {
     private final ShownKeys keys;
     private final ShownBlocks blocks;
     private final Function<String, List<Map<String, Object>>> routes;
+    private final Function<String, Set<String>> elsewhere;
 
-    /** @param routes those of a limit */
+    /**
+     * @param routes those of a limit
+     * @param elsewhere the different terms that other instances have for a limit
+     */
     LimitReport(
             RefusedKeys refused,
             ShownKeys keys,
             ShownBlocks blocks,
-            Function<String, List<Map<String, Object>>> routes) {
+            Function<String, List<Map<String, Object>>> routes,
+            Function<String, Set<String>> elsewhere) {
         this.refused = refused;
         this.keys = keys;
         this.blocks = blocks;
         this.routes = routes;
+        this.elsewhere = elsewhere;
     }
 
     /** The settings of a limit, and its present use. */
@@ -55,6 +62,10 @@ final class LimitReport {
         report.put("declaredBy", limit.place());
         if (limit.notApplied() != null) {
             report.put("changeNotApplied", limit.notApplied());
+        }
+        Set<String> different = elsewhere.apply(limit.name());
+        if (!different.isEmpty()) {
+            report.put("elsewhere", List.copyOf(different));
         }
         report.putAll(author(limit, null));
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());

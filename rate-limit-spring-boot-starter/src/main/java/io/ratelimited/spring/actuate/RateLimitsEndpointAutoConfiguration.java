@@ -7,10 +7,12 @@ import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.limit.InstanceDifferences;
 import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;
+import java.util.Set;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
@@ -50,9 +52,11 @@ public final class RateLimitsEndpointAutoConfiguration {
             RateLimitProperties properties,
             ObjectProvider<Ticker> ticker,
             ObjectProvider<RouteLimits> routes,
+            ObjectProvider<InstanceDifferences> differences,
             ObjectProvider<LimitedClients> clients) {
         ShownKeys keys = new ShownKeys(properties.actuator().maskKeys());
         RouteLimits all = routes.getIfAvailable();
+        InstanceDifferences compared = differences.getIfAvailable();
         return new RateLimitsEndpoint(
                 registry,
                 new LimitOperations(true, registry, requests),
@@ -60,7 +64,8 @@ public final class RateLimitsEndpointAutoConfiguration {
                         refused,
                         keys,
                         new ShownBlocks(keys, ticker.getIfAvailable(Ticker::system)),
-                        name -> all == null ? List.of() : all.describe(name)),
+                        name -> all == null ? List.of() : all.describe(name),
+                        name -> compared == null ? Set.of() : compared.elsewhere(name)),
                 keys,
                 clients.stream().flatMap(known -> known.all().stream()).toList());
     }

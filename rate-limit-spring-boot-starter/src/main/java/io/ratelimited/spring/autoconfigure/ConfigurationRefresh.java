@@ -24,8 +24,8 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
     private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";
 
     /** As at the start: a property that does not exist is an error. */
-    private static final BindHandler STRICT =
-            new ReplacedLists(new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter()));
+    private static final BindHandler STRICT = new UnboundProperties(
+            new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter()));
 
     private final LimitRegistry registry;
     private final Environment environment;

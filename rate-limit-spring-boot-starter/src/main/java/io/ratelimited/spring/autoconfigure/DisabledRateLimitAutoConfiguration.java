@@ -28,6 +28,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
@@ -40,6 +41,7 @@ import org.springframework.core.env.Environment;
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional(OnEnabledCondition.Not.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
+@Import(PropertyNames.class)
 public final class DisabledRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimits")

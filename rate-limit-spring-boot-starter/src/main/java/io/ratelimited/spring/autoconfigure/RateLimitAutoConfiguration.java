@@ -41,7 +41,6 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
-import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.context.ApplicationContext;
@@ -49,6 +48,7 @@ import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Primary;
 import org.springframework.context.annotation.Role;
@@ -62,6 +62,7 @@ import org.springframework.util.function.SingletonSupplier;
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
+@Import(PropertyNames.class)
 public final class RateLimitAutoConfiguration {
 
     /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
@@ -227,18 +228,6 @@ public final class RateLimitAutoConfiguration {
     @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
         return new UncountedRoutes(properties.routes(), requests::isEmpty);
-    }
-
-    @Bean("io.ratelimited.misspelledPrefix")
-    @Lazy(false)
-    static MisspelledPrefix misspelledPrefix(Environment environment) {
-        return new MisspelledPrefix(environment);
-    }
-
-    @Bean("io.ratelimited.rateLimitReplacedLists")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
-        return ReplacedLists::new;
     }
 
     // The parts of proxies depend on no other bean, so that none is made before its time.

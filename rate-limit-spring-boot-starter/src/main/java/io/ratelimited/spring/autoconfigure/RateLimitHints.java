@@ -63,7 +63,10 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.reflection().registerType(OutgoingRequest.class, MemberCategory.INVOKE_PUBLIC_METHODS);
-        hints.reflection().registerType(LimitProperties.class, MemberCategory.INVOKE_PUBLIC_METHODS);
+        // Their components are the names of the properties.
+        KnownProperties.records()
+                .forEach(properties ->
+                        hints.reflection().registerType(properties, MemberCategory.INVOKE_PUBLIC_METHODS));
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
         for (String cache : CACHES) {
             hints.reflection()

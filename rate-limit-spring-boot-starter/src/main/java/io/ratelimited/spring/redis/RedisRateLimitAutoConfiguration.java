@@ -18,6 +18,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.limit.InstanceDifferences;
 import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.LogText;
@@ -69,9 +70,11 @@ public final class RedisRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.redisLimiterFactory")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
+    LimiterFactory redisLimiterFactory(
+            RateLimitProperties properties, ObjectProvider<RedisBackend> backend, InstanceComparison comparison) {
         return new RedisLimiterFactory(
                 backend,
+                comparison,
                 properties.memory().keys(),
                 properties.redis().shareChanges() ? new RedisSharedChanges(backend::getObject) : null);
     }
@@ -91,6 +94,19 @@ public final class RedisRateLimitAutoConfiguration {
                 ticker,
                 RedisBackendOptions.DEFAULTS.executor());
         return RedisBackend.of(client.settings(), options);
+    }
+
+    @Bean("io.ratelimited.instanceDifferences")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    InstanceDifferences instanceDifferences(LimitRegistry registry) {
+        return new InstanceDifferences("redis", registry::all);
+    }
+
+    @Bean("io.ratelimited.instanceComparison")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    InstanceComparison instanceComparison(
+            ObjectProvider<RedisBackend> backend, ObjectProvider<InstanceDifferences> differences) {
+        return new InstanceComparison(backend, differences);
     }
 
     /** The stated prefix, or one of this application alone. */
@@ -217,8 +233,10 @@ public final class RedisRateLimitAutoConfiguration {
 
     private record RedisLimiterFactory(
             ObjectProvider<RedisBackend> backends,
+            InstanceComparison comparison,
             KeyMemory memory,
-            @Override @Nullable SharedChanges sharedChanges) implements LimiterFactory {
+            @Override @Nullable SharedChanges sharedChanges)
+            implements LimiterFactory {
 
         private static final String ON_FAILURE = "on-failure";
         private static final String MAX_OVERSHOOT = "max-overshoot";
@@ -245,6 +263,7 @@ public final class RedisRateLimitAutoConfiguration {
 
         @Override
         public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            comparison.hasLimits();
             String onFailure = properties.getOrDefault(ON_FAILURE, "local");
             OnFailure whileAway = OnFailure.valueOf(onFailure.toUpperCase(Locale.ROOT));
             return backends.getObject()

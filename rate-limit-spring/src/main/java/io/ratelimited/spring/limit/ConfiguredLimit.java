@@ -260,6 +260,21 @@ public final class ConfiguredLimit implements NamedLimit {
         return settings;
     }
 
+    /** What the configuration says of the limit and of its tiers, on one line; without the changes at run time. */
+    String configuredTerms() {
+        ResolvedLimit configured =
+                ResolvedLimit.resolve(name(), place(), settings.configuration).on(backend);
+        StringBuilder text = new StringBuilder(LimitProperty.text(configured.limit()));
+        configured
+                .tiers()
+                .forEach((tier, ofTier) -> text.append(", tier ")
+                        .append(tier)
+                        .append(" (")
+                        .append(LimitProperty.text(ofTier.limit()))
+                        .append(')'));
+        return text.toString();
+    }
+
     /** The fixed numbers of permits that calls ask for. */
     public FixedPermits fixedPermits() {
         return fixedPermits;

@@ -296,6 +296,18 @@ public enum LimitProperty {
         }
     }
 
+    /** The algorithm of a limit and the parameters that it counts with, on one line. */
+    static String text(Limit limit) {
+        StringBuilder text = new StringBuilder(PropertyText.of(limit.algorithm()));
+        for (LimitProperty property : values()) {
+            Object value = property == MAX_WAITING || property == ALGORITHM ? null : property.of(limit);
+            if (value != null) {
+                text.append(", ").append(property.kebab).append(' ').append(PropertyText.text(value));
+            }
+        }
+        return text.toString();
+    }
+
     /** Sets a parameter of a limit; any other property is none. */
     void set(Limit.Builder builder, Object value) {
         if (setter != null) {

@@ -33,7 +33,7 @@ public final class ServletRequestAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitRequestContextFilter")
     @ConditionalOnMissingBean(RequestContextListener.class)
-    @ConditionalOnMissingFilterBean
+    @ConditionalOnMissingFilterBean(RequestContextFilter.class) // two conditions deduce no type
     FilterRegistrationBean<RequestContextFilter> rateLimitRequestContextFilter() {
         FilterRegistrationBean<RequestContextFilter> registered =
                 new FilterRegistrationBean<>(new RequestContextFilter());

@@ -14,19 +14,21 @@ import org.springframework.boot.context.properties.source.ConfigurationPropertyS
 import org.springframework.boot.context.properties.source.ConfigurationPropertyState;
 
 /**
- * Ignores lists that a higher property source has replaced. Spring Boot takes a list from one source as a whole, and then
- * reports lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown
+ * Decides which properties that nothing binds fail startup: those of a limit, a route, a client and the defaults. Other
+ * properties that do not exist may be those of another version or of the application; {@link IgnoredProperties} warns of
+ * them.
+ *
+ * <p>Lists that a higher property source has replaced are ignored. Spring Boot takes a list from one source as a whole, and
+ * then reports lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown
  * properties.
  */
-public final class ReplacedLists extends AbstractBindHandler {
-
-    private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
+public final class UnboundProperties extends AbstractBindHandler {
 
     /** Maps, whose keys may be numbers. */
     private static final Set<String> MAPS = Set.of("limits", "tiers");
 
     /** @param parent which reports unknown properties */
-    public ReplacedLists(BindHandler parent) {
+    public UnboundProperties(BindHandler parent) {
         super(parent);
     }
 
@@ -39,10 +41,19 @@ public final class ReplacedLists extends AbstractBindHandler {
         } catch (UnboundConfigurationPropertiesException ex) {
             Set<ConfigurationProperty> unknown = new TreeSet<>(ex.getUnboundProperties());
             unknown.removeIf(property -> isReplaced(property, context.getSources()));
+            if (target.getType().resolve() == RateLimitProperties.class) {
+                unknown.removeIf(property -> isHarmless(property.getName()));
+            }
             if (!unknown.isEmpty()) {
                 throw new UnboundConfigurationPropertiesException(unknown);
             }
         }
+    }
+
+    private static boolean isHarmless(ConfigurationPropertyName name) {
+        return KnownProperties.unknown(name)
+                .filter(unknown -> !unknown.isOfLimit())
+                .isPresent();
     }
 
     private static boolean isReplaced(ConfigurationProperty property, Iterable<ConfigurationPropertySource> sources) {
@@ -62,7 +73,7 @@ public final class ReplacedLists extends AbstractBindHandler {
 
     /** The outermost list that holds a property of ours. */
     private static @Nullable ConfigurationPropertyName listOf(ConfigurationPropertyName name) {
-        if (!PREFIX.isAncestorOf(name)) {
+        if (!KnownProperties.PREFIX.isAncestorOf(name)) {
             return null;
         }
         for (int i = 2; i < name.getNumberOfElements(); i++) {

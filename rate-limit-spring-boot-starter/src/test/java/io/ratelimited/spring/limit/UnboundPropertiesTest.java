@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.autoconfigure.ReplacedLists;
+import io.ratelimited.spring.autoconfigure.UnboundProperties;
 import io.ratelimited.spring.web.RouteProperties;
 import java.util.List;
 import java.util.Map;
@@ -23,7 +23,7 @@ import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.env.SystemEnvironmentPropertySource;
 
 /** A property source that sets a list replaces the list of the sources below it. */
-class ReplacedListsTest {
+class UnboundPropertiesTest {
 
     private final ApplicationContextRunner base = new ApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class))
@@ -91,7 +91,8 @@ class ReplacedListsTest {
                 "rate-limit.routes[0].metods[0]",
                 "rate-limit.limits[5].rtae",
                 "rate-limit.limits.any.tiers[5].rtae",
-                "rate-limit.rutes[0].path"
+                "rate-limit.clients.partner.hots",
+                "rate-limit.defaults.rtae"
             })
     void aMisspeltNameIsReported(String name) {
         base.withPropertyValues(name + "=GET", "rate-limit.routes[0].path=/x", "rate-limit.routes[0].limits[0]=any")
@@ -125,7 +126,7 @@ class ReplacedListsTest {
                 .bindOrCreate(
                         "rate-limit",
                         Bindable.of(RateLimitProperties.class),
-                        new ReplacedLists(new NoUnboundElementsBindHandler(BindHandler.DEFAULT)));
+                        new UnboundProperties(new NoUnboundElementsBindHandler(BindHandler.DEFAULT)));
         assertThat(properties.routes()).extracting(RouteProperties::methods).containsOnlyNulls();
     }
 }

@@ -1,0 +1,172 @@
+package io.ratelimited.spring.autoconfigure;
+
+import io.ratelimited.spring.autoconfigure.KnownProperties.Unknown;
+import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.SimilarName;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.springframework.beans.factory.SmartInitializingSingleton;
+import org.springframework.boot.context.properties.BoundConfigurationProperties;
+import org.springframework.boot.context.properties.source.ConfigurationProperty;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySource;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySources;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyState;
+import org.springframework.boot.context.properties.source.IterableConfigurationPropertySource;
+import org.springframework.context.ApplicationContext;
+import org.springframework.core.env.Environment;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
+
+/**
+ * Warns of properties that look like ours and that nothing reads: those below a prefix that looks like {@code rate-limit}, and
+ * those below {@code rate-limit} that do not exist. The limits that they describe would silently not limit.
+ *
+ * <p>Not warned of are properties that the application binds itself, what the parent context has warned of, and environment
+ * variables that are not evidently meant, such as those that Kubernetes sets for a service with the name {@code ratelimit}.
+ */
+final class IgnoredProperties implements SmartInitializingSingleton {
+
+    private static final LogText.Lines LOG = LogText.lines(IgnoredProperties.class);
+
+    private static final List<String> PREFIXES =
+            List.of("rate-limits", "rate-limiter", "rate-limiting", "rate-limited", "spring.rate-limit");
+
+    /** Members of ours, so that properties of other libraries are not meant. */
+    private static final List<String> MEMBERS =
+            List.of("limits", "defaults", "backend", "redis", "http", "clients", "routes", "memory");
+
+    /** With an underscore for the dash of the prefix, Spring Boot reads only variables of properties that it knows. */
+    private static final Pattern VARIABLE = Pattern.compile("RATE_?LIMIT_(?<name>(?<member>[A-Z0-9]+)(_.*)?)");
+    /** Variables that Kubernetes and Docker set for a service. */
+    private static final Pattern OF_SERVICE =
+            Pattern.compile(".*_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\\d+_(TCP|UDP).*)?)");
+
+    private final ApplicationContext context;
+
+    IgnoredProperties(ApplicationContext context) {
+        this.context = context;
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        Environment environment = context.getEnvironment();
+        for (String prefix : PREFIXES) {
+            for (String member : MEMBERS) {
+                if (isPresent(ConfigurationPropertyName.of(prefix + "." + member), environment)) {
+                    LOG.warn(
+                            "Properties under " + prefix + "." + member + " have no effect, because nothing reads them."
+                                    + " Rename the prefix to rate-limit." + member + ". [RL-271]");
+                }
+            }
+        }
+        Map<String, String> ignored = ignored(context);
+        if (context.getParent() != null) {
+            ignored.keySet().removeAll(ignored(context.getParent()).keySet());
+        }
+        ignored.values().forEach(LOG::warn);
+    }
+
+    private static boolean isPresent(ConfigurationPropertyName name, Environment environment) {
+        for (ConfigurationPropertySource source : ConfigurationPropertySources.get(environment)) {
+            if (source.containsDescendantOf(name) == ConfigurationPropertyState.PRESENT
+                    || source.getConfigurationProperty(name) != null) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The warnings by what they are about. */
+    private static Map<String, String> ignored(ApplicationContext context) {
+        Set<ConfigurationPropertyName> bound = bound(context);
+        Map<String, String> warnings = new LinkedHashMap<>();
+        for (ConfigurationPropertySource source : ConfigurationPropertySources.get(context.getEnvironment())) {
+            if (source.getUnderlyingSource() instanceof SystemEnvironmentPropertySource variables) {
+                for (String variable : variables.getPropertyNames()) {
+                    ofVariable(variable, bound).ifPresent(warning -> warnings.putIfAbsent(variable, warning));
+                }
+            } else if (source instanceof IterableConfigurationPropertySource names) {
+                names.stream()
+                        .filter(name -> KnownProperties.PREFIX.isAncestorOf(name) && !bound.contains(name))
+                        .forEach(name -> ofProperty(name, source)
+                                .ifPresent(warning -> warnings.putIfAbsent(name.toString(), warning)));
+            }
+        }
+        return warnings;
+    }
+
+    /** What beans of this context and its parents have bound, also those of the application. */
+    private static Set<ConfigurationPropertyName> bound(ApplicationContext context) {
+        Set<ConfigurationPropertyName> bound = new HashSet<>();
+        for (ApplicationContext each = context; each != null; each = each.getParent()) {
+            BoundConfigurationProperties properties = BoundConfigurationProperties.get(each);
+            if (properties != null) {
+                bound.addAll(properties.getAll().keySet());
+            }
+        }
+        return bound;
+    }
+
+    /** A warning without the value, which can be a password. */
+    private static Optional<String> ofProperty(ConfigurationPropertyName name, ConfigurationPropertySource source) {
+        ConfigurationProperty property = source.getConfigurationProperty(name);
+        String origin =
+                property == null || property.getOrigin() == null ? "" : " Origin: " + property.getOrigin() + ".";
+        return KnownProperties.unknown(name)
+                .map(unknown -> "Property " + name + " has no effect, because this version has no such property"
+                        + KnownProperties.similar(name, unknown)
+                                .map(near -> " (did you mean " + near + "?)")
+                                .orElse("")
+                        + "." + origin + " Correct or remove it. If the application itself reads it, set logging.level."
+                        + IgnoredProperties.class.getName() + " to error. [RL-340]");
+    }
+
+    private static Optional<String> ofVariable(String variable, Set<ConfigurationPropertyName> bound) {
+        Matcher matcher = VARIABLE.matcher(variable.toUpperCase(Locale.ROOT));
+        if (!matcher.matches()
+                || OF_SERVICE.matcher(variable).matches()
+                || !isMember(matcher.group("member").toLowerCase(Locale.ROOT))
+                || isRead(variable, bound)) {
+            return Optional.empty();
+        }
+        ConfigurationPropertyName name = ConfigurationPropertyName.adapt("ratelimit_" + matcher.group("name"), '_');
+        Optional<Unknown> unknown = KnownProperties.unknown(name);
+        String meant = unknown.isEmpty()
+                ? ". Write RATELIMIT_" + matcher.group("name")
+                : ", because this version has no such property"
+                        + KnownProperties.similar(name, unknown.get())
+                                .map(near -> " (did you mean " + variable(near, "") + "?)")
+                                .orElse("")
+                        + ". Correct or remove it";
+        return Optional.of("Environment variable " + variable + " has no effect" + meant + ". [RL-340]");
+    }
+
+    /** Whether a name is one of ours, so that no other program is meant. */
+    private static boolean isMember(String name) {
+        Set<String> members = KnownProperties.members();
+        return members.contains(name) || SimilarName.find(name, members).isPresent();
+    }
+
+    /** Whether Spring Boot reads a variable, or would if no other source had its property. */
+    private static boolean isRead(String variable, Set<ConfigurationPropertyName> bound) {
+        return Stream.concat(bound.stream().map(ConfigurationPropertyName::toString), KnownProperties.paths().stream())
+                .anyMatch(name -> variable.equalsIgnoreCase(variable(name, ""))
+                        || variable.equalsIgnoreCase(variable(name, "_")));
+    }
+
+    /** The variable of a property. */
+    private static String variable(String property, String dash) {
+        return property.replace("-", dash)
+                .replaceAll("\\]", "")
+                .replaceAll("[.\\[]", "_")
+                .toUpperCase(Locale.ROOT);
+    }
+}
