@@ -11,13 +11,22 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
+import java.io.IOException;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.time.ZoneId;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
 
 /** The table, what can be bound, what can be annotated and what a limit has are one. */
 class LimitPropertyTest {
@@ -33,6 +42,48 @@ class LimitPropertyTest {
         List<Class<?>> types =
                 Stream.of(components).<Class<?>>map(RecordComponent::getType).toList();
         assertThat(LimitProperty.values()).extracting(LimitProperty::type).isEqualTo(types);
+    }
+
+    @Test
+    void theDefaultsOfTheMetadataAreThoseInForce() throws IOException {
+        Set<LimitProperty> described = EnumSet.noneOf(LimitProperty.class);
+        for (JsonNode node : JsonMapper.shared()
+                .readTree(Files.readString(Path.of("target/classes/META-INF/spring-configuration-metadata.json")))
+                .get("properties")) {
+            String name = node.get("name").asString();
+            if (name.startsWith("rate-limit.defaults.") && node.has("defaultValue")) {
+                LimitProperty property = LimitProperty.of(name.substring("rate-limit.defaults.".length()));
+                described.add(property);
+                Object value = property.read(name, node.get("defaultValue").asString());
+                Object inForce = property == LimitProperty.POLICY
+                        ? Algorithm.TOKEN_BUCKET.defaultPolicy()
+                        : Objects.requireNonNullElseGet(property.defaultValue(), () -> ofSomeLimit(property));
+                assertThat(value instanceof ZoneId zone ? zone.normalized() : value)
+                        .as(name)
+                        .isEqualTo(inForce);
+            }
+        }
+        assertThat(LimitProperty.values())
+                .allMatch(property -> property.defaultValue() == null || described.contains(property));
+    }
+
+    /** The value of a limit that states as little as it can, of the first algorithm that has the parameter. */
+    private static Object ofSomeLimit(LimitProperty property) {
+        Algorithm algorithm = Algorithm.all().stream()
+                .filter(property::hasMeaningFor)
+                .findFirst()
+                .orElseThrow();
+        Limit.Builder limit = Limit.of("any", algorithm);
+        if (algorithm.uses(Attribute.RATE)) {
+            limit.rate("1/s");
+        }
+        if (algorithm.uses(Attribute.WARMUP)) {
+            limit.warmup(Duration.ofSeconds(1));
+        }
+        if (algorithm.uses(Attribute.BLOCK)) {
+            limit.block(Duration.ofMinutes(1));
+        }
+        return property.of(limit.build());
     }
 
     @Test

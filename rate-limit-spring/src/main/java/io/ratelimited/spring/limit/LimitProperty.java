@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
  */
 @SuppressWarnings("ImmutableEnumChecker") // the functions of the rows have no state
 public enum LimitProperty {
-    ALGORITHM(Algorithm.class, Scope.LIMIT),
+    ALGORITHM(Algorithm.class, Scope.LIMIT, Algorithm.TOKEN_BUCKET),
     RATE(
             String.class,
             Attribute.RATE,
@@ -46,7 +46,7 @@ public enum LimitProperty {
     MIN_CONCURRENT(Integer.class, Attribute.MIN_CONCURRENT, Limit.Builder::minConcurrent, Limit::minConcurrent),
     LATE_AFTER(Duration.class, Attribute.LATE_AFTER, Limit.Builder::lateAfter, Limit::lateAfter),
     KEY(String.class, Scope.USE, algorithm -> !algorithm.findsItsLimit()),
-    PERMITS(String.class, Scope.USE),
+    PERMITS(String.class, Scope.USE, "1"),
     WHEN(String.class, Scope.USE),
     CHARGE(String.class, Scope.USE),
     TIER(String.class, Scope.USE),
@@ -62,7 +62,7 @@ public enum LimitProperty {
             (builder, value) -> builder.shares(ClassTexts.shares(value)),
             limit -> limit.shares().isEmpty() ? null : ClassTexts.percentages(limit.shares())),
     POLICY(Policy.class, Scope.WHOLE),
-    MAX_WAIT(Duration.class, Scope.WHOLE),
+    MAX_WAIT(Duration.class, Scope.WHOLE, Duration.ofSeconds(1)),
     FALLBACK(String.class, Scope.USE),
     BLOCK(Duration.class, Attribute.BLOCK, (limit, block) -> limit.block(block.isZero() ? null : block), Limit::block),
     BLOCK_FACTOR(
@@ -82,9 +82,9 @@ public enum LimitProperty {
     COLD_FACTOR(Double.class, Attribute.COLD_FACTOR, Limit.Builder::coldFactor, Limit::coldFactor),
     LEASE(Duration.class, Attribute.LEASE, Limit.Builder::lease, Limit::lease),
     MAX_WAITING(Integer.class, null, Limit.Builder::maxWaiting, Limit::maxWaiting),
-    MISSING_KEY(MissingKey.class, Scope.WHOLE),
+    MISSING_KEY(MissingKey.class, Scope.WHOLE, MissingKey.SHARED),
     TIERS(Map.class, Scope.WHOLE),
-    HTTP_HEADERS(ShownHeaders.class, Scope.WHOLE),
+    HTTP_HEADERS(ShownHeaders.class, Scope.WHOLE, ShownHeaders.SHOWN),
     BACKEND(String.class, Scope.START),
     ON_FAILURE(OnFailure.class, Scope.BACKEND),
     MAX_OVERSHOOT(String.class, Scope.BACKEND, Algorithm::canBeLeased);
@@ -122,13 +122,18 @@ public enum LimitProperty {
     private final Predicate<Algorithm> algorithms;
     private final @Nullable BiConsumer<Limit.Builder, Object> setter;
     private final @Nullable Function<Limit, @Nullable Object> getter;
+    private final @Nullable Object defaultValue;
 
     LimitProperty(Class<?> type, Scope scope) {
         this(type, scope, algorithm -> true);
     }
 
     LimitProperty(Class<?> type, Scope scope, Predicate<Algorithm> algorithms) {
-        this(type, scope, algorithms, null, null);
+        this(type, scope, algorithms, null, null, null);
+    }
+
+    LimitProperty(Class<?> type, Scope scope, Object defaultValue) {
+        this(type, scope, algorithm -> true, null, null, defaultValue);
     }
 
     /** A parameter of {@link Limit}: which algorithms it has a meaning for, how it is set, and how it is read. */
@@ -142,7 +147,8 @@ public enum LimitProperty {
                 Scope.LIMIT,
                 algorithm -> attribute == null || algorithm.uses(attribute),
                 (builder, value) -> setter.accept(builder, type.cast(value)),
-                getter);
+                getter,
+                null);
     }
 
     LimitProperty(
@@ -150,7 +156,8 @@ public enum LimitProperty {
             Scope scope,
             Predicate<Algorithm> algorithms,
             @Nullable BiConsumer<Limit.Builder, Object> setter,
-            @Nullable Function<Limit, @Nullable Object> getter) {
+            @Nullable Function<Limit, @Nullable Object> getter,
+            @Nullable Object defaultValue) {
         this.kebab = name().toLowerCase(Locale.ROOT).replace('_', '-');
         this.label = Pattern.compile("-(.)")
                 .matcher(kebab)
@@ -160,6 +167,7 @@ public enum LimitProperty {
         this.algorithms = algorithms;
         this.setter = setter;
         this.getter = getter;
+        this.defaultValue = defaultValue;
     }
 
     private static final Map<String, LimitProperty> BY_NAME = new HashMap<>();
@@ -246,6 +254,12 @@ public enum LimitProperty {
 
     public Class<?> type() {
         return type;
+    }
+
+    /** The value where no place sets one; null if there is none, or a {@link Limit} has it. */
+    @Nullable
+    Object defaultValue() {
+        return defaultValue;
     }
 
     /** Returns whether a limit in use can change it. */

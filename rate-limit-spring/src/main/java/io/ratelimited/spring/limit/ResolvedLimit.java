@@ -9,6 +9,7 @@ import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.limit.LimitProperty.ShownHeaders;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -25,7 +26,6 @@ import org.jspecify.annotations.Nullable;
 /** The properties of a limit as several layers set them, each with the layer that it comes from. Immutable. */
 public final class ResolvedLimit {
 
-    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
     /** Those that have a meaning with blocks only. */
     private static final Set<LimitProperty> OF_BLOCKS =
             Set.of(LimitProperty.BLOCK_FACTOR, LimitProperty.BLOCK_MAX, LimitProperty.BLOCK_UNLESS);
@@ -207,6 +207,12 @@ public final class ResolvedLimit {
         return values;
     }
 
+    /** The value of a property that has a default. */
+    private <T> T inForce(LimitProperty property, Class<T> type) {
+        Object stated = values.get(property);
+        return type.cast(Objects.requireNonNull(stated == null ? property.defaultValue() : stated));
+    }
+
     private <T> @Nullable T get(LimitProperty property, Class<T> type) {
         return type.cast(values.get(property));
     }
@@ -223,18 +229,19 @@ public final class ResolvedLimit {
 
     /** The longest sleep of a call; 0 unless the policy is to wait. */
     long maxWaitNanos() {
-        Duration stated = maxWait();
-        return policy() == Policy.WAIT ? (stated == null ? DEFAULT_MAX_WAIT : stated).toNanos() : 0;
+        return policy() == Policy.WAIT
+                ? inForce(LimitProperty.MAX_WAIT, Duration.class).toNanos()
+                : 0;
     }
 
     MissingKey missingKey() {
-        MissingKey stated = get(LimitProperty.MISSING_KEY, MissingKey.class);
-        return stated == null ? MissingKey.SHARED : stated;
+        return inForce(LimitProperty.MISSING_KEY, MissingKey.class);
     }
 
     /** Returns whether responses have the rate limit headers of the limit. */
     boolean showsHeaders() {
-        return policy() != Policy.SHADOW && values.get(LimitProperty.HTTP_HEADERS) != LimitProperty.ShownHeaders.NONE;
+        return policy() != Policy.SHADOW
+                && inForce(LimitProperty.HTTP_HEADERS, ShownHeaders.class) == ShownHeaders.SHOWN;
     }
 
     /** The layer of the properties that are read only once, when the limit is made or first used. */
