@@ -10,7 +10,7 @@ import io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBre
 import io.github.resilience4j.springboot.retry.autoconfigure.RetryAutoConfiguration;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
 import jakarta.validation.ConstraintViolationException;
 import jakarta.validation.constraints.NotBlank;
 import java.util.concurrent.CompletableFuture;
@@ -157,7 +157,7 @@ final class AmongOtherAspectsTest {
 
     @Test
     void orderOfItsOwnLeavesAuthorizationBeforeValidation() {
-        runner.withPropertyValues("rate-limit.aspect.order=" + (RateLimitProperties.Aspect.DEFAULT_ORDER - 1))
+        runner.withPropertyValues("rate-limit.aspect.order=" + (RateLimitAdvisor.DEFAULT_ORDER - 1))
                 .run(context -> {
                     Service service = context.getBean(Service.class);
                     SecurityContextHolder.getContext()

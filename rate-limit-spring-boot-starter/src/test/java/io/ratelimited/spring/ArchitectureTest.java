@@ -84,13 +84,17 @@ class ArchitectureTest {
                 .resideInAnyPackage(
                         "io.ratelimited.spring",
                         "io.ratelimited.spring.aop..",
+                        "io.ratelimited.spring.backend..",
+                        "io.ratelimited.spring.block..",
                         "io.ratelimited.spring.call..",
                         "io.ratelimited.spring.check..",
                         "io.ratelimited.spring.client..",
+                        "io.ratelimited.spring.config..",
                         "io.ratelimited.spring.expression..",
                         "io.ratelimited.spring.fields..",
                         "io.ratelimited.spring.limit..",
                         "io.ratelimited.spring.overload..",
+                        "io.ratelimited.spring.request..",
                         "io.ratelimited.spring.text..",
                         "io.ratelimited.spring.web..")
                 .should()

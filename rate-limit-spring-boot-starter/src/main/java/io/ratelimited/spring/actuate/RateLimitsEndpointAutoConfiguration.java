@@ -2,7 +2,6 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.autoconfigure.ContextRequests;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
@@ -10,6 +9,7 @@ import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.limit.InstanceDifferences;
 import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.request.ContextRequests;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;
 import java.util.Set;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.fields.Headers;
 import io.ratelimited.spring.limit.KeyMemory;
@@ -17,7 +18,6 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.NestedConfigurationProperty;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.context.annotation.Role;
-import org.springframework.core.Ordered;
 
 /**
  * Properties under {@code rate-limit}.
@@ -116,16 +116,10 @@ public record RateLimitProperties(
      * @param mode How the aspect intercepts methods.
      */
     public record Aspect(
-            @DefaultValue("" + DEFAULT_ORDER) int order,
-            @DefaultValue("proxy") Mode mode) {
+            @DefaultValue("" + RateLimitAdvisor.DEFAULT_ORDER)
+            int order,
 
-        /**
-         * A smaller order stands further outside. Transactions and caching have the lowest precedence, and so stand inside
-         * this; Resilience4j's retry is at the lowest precedence - 5, and so stands outside. Its circuit breaker has the
-         * same order as this, and stands inside because its auto-configuration comes later.
-         */
-        public static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 4;
-    }
+            @DefaultValue("proxy") Mode mode) {}
 
     /**
      * The actuator endpoint.

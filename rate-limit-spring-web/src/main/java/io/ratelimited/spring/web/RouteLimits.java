@@ -5,6 +5,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Continuations;
+import io.ratelimited.spring.call.EveryRequest;
 import io.ratelimited.spring.call.ExemptCall;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -28,7 +29,7 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
  * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
  * request to its routes is left to the web filter. A bean of the starter. Immutable.
  */
-public final class RouteLimits {
+public final class RouteLimits implements EveryRequest {
 
     private final List<Route> routes;
     private final LimitRegistry registry;
@@ -64,6 +65,7 @@ public final class RouteLimits {
     }
 
     /** The limits that every request passes. */
+    @Override
     public List<LimitUse> ofEveryRequest() {
         return ofRoutes(List.of("/**"));
     }

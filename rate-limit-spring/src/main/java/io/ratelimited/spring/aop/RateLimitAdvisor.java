@@ -7,6 +7,7 @@ import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.springframework.aop.framework.Advised;
 import org.springframework.aop.support.StaticMethodMatcherPointcutAdvisor;
+import org.springframework.core.Ordered;
 import org.springframework.util.ClassUtils;
 
 /**
@@ -17,6 +18,13 @@ import org.springframework.util.ClassUtils;
 public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     private static final long serialVersionUID = 1L;
+
+    /**
+     * A smaller order stands further outside. Transactions and caching have the lowest precedence, and so stand inside
+     * this; Resilience4j's retry is at the lowest precedence - 5, and so stands outside. Its circuit breaker has the
+     * same order as this, and stands inside because its auto-configuration comes later.
+     */
+    public static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 4;
 
     private final boolean woven;
 

@@ -1,6 +1,9 @@
 package io.ratelimited.spring.limit;
 
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
 
 /**
  * The settings of a configuration for all limits. Immutable.
@@ -15,6 +18,15 @@ public record LimitSettings(
         LimitProperty.OnFailure onFailure,
         Map<LimitProperty, Object> defaults,
         Map<String, Map<LimitProperty, Object>> limits) {
+
+    /** The names of the backends that limits have. */
+    public Set<String> backends() {
+        Set<String> names = new TreeSet<>(Set.of(backend));
+        Stream.concat(Stream.of(defaults), limits.values().stream())
+                .flatMap(values -> Stream.ofNullable(values.get(LimitProperty.BACKEND)))
+                .forEach(name -> names.add(String.valueOf(name)));
+        return names;
+    }
 
     /** The values of a limit; none if the configuration does not have it. */
     Map<LimitProperty, Object> limit(String name) {

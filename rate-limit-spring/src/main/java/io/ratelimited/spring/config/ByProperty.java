@@ -1,0 +1,67 @@
+package io.ratelimited.spring.config;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import org.springframework.context.annotation.Condition;
+import org.springframework.context.annotation.ConditionContext;
+import org.springframework.core.convert.ConversionException;
+import org.springframework.core.env.Environment;
+import org.springframework.core.type.AnnotatedTypeMetadata;
+
+/** Conditions by properties that are read before any bean is made. */
+abstract class ByProperty implements Condition {
+
+    private static final String ENABLED = "rate-limit.enabled";
+    private static final String MODE = "rate-limit.aspect.mode";
+
+    @Override
+    public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
+        return matches(context.getEnvironment());
+    }
+
+    abstract boolean matches(Environment environment);
+
+    static boolean isWoven(Environment environment) {
+        return environment.getProperty(MODE, "proxy").equalsIgnoreCase("woven");
+    }
+
+    /** Limits apply. */
+    static final class Enabled extends ByProperty {
+
+        @Override
+        boolean matches(Environment environment) {
+            try {
+                return environment.getProperty(ENABLED, Boolean.class, true);
+            } catch (ConversionException ex) {
+                throw InvalidRateLimitException.ofProperty(
+                        ENABLED, "must be true or false", environment.getProperty(ENABLED));
+            }
+        }
+    }
+
+    /** No limit applies. */
+    static final class Disabled extends ByProperty {
+
+        @Override
+        boolean matches(Environment environment) {
+            return !new Enabled().matches(environment);
+        }
+    }
+
+    /** Methods are limited by proxies. */
+    static final class Proxied extends ByProperty {
+
+        @Override
+        boolean matches(Environment environment) {
+            return environment.getProperty(MODE, "proxy").equalsIgnoreCase("proxy");
+        }
+    }
+
+    /** Methods are limited in classes that AspectJ has woven. */
+    static final class Woven extends ByProperty {
+
+        @Override
+        boolean matches(Environment environment) {
+            return isWoven(environment);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package io.ratelimited.spring.config;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.block.BlockReports;
+import io.ratelimited.spring.call.Continuations;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.UnlimitedCalls;
+import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.InMemoryLimiterFactory;
+import io.ratelimited.spring.limit.LimitOperations;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.text.LogText;
+import java.util.List;
+import java.util.stream.Stream;
+import org.springframework.beans.factory.InitializingBean;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Fallback;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
+
+/**
+ * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
+ * code depends on, admits every call. Operators see and change the limits of the properties.
+ */
+@Configuration(proxyBeanMethods = false)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@Conditional(ByProperty.Disabled.class)
+class DisabledLimitBeans {
+
+    @Bean("io.ratelimited.rateLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnNone(RateLimits.class)
+    @Fallback
+    RateLimits rateLimits() {
+        LogText.lines(DisabledLimitBeans.class).warn("Nothing is rate limited: rate-limit.enabled is false. [RL-205]");
+        return new UnlimitedCalls(new LimitEnforcer(
+                List.of(),
+                Ticker.system(),
+                new Continuations(() -> CallbackThreads.SHARED, List::of, null),
+                () -> RequestThreads.UNBOUNDED));
+    }
+
+    @Bean("io.ratelimited.rateLimitOperations")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnNone(RateLimitOperations.class)
+    @Fallback
+    RateLimitOperations rateLimitOperations(SettingsSource settings, ApplicationEventPublisher events) {
+        LimitRegistry registry = new LimitRegistry(
+                settings.settings(),
+                backends(settings),
+                null,
+                RequestThreads.UNBOUNDED,
+                new ChangeReports(events),
+                new BlockReports(events),
+                Ticker.system());
+        return new LimitOperations(false, registry, null);
+    }
+
+    @Bean("io.ratelimited.inheritedLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @Lazy(false)
+    InitializingBean inheritedLimits(ApplicationContext context, SettingsSource settings) {
+        return () -> HierarchyMember.requireSameLimits(context, settings);
+    }
+
+    /** Limits can be looked at and changed, in memory whatever their backend: none of them decides about a call. */
+    private static List<LimiterFactory> backends(SettingsSource settings) {
+        return Stream.concat(Stream.of("memory"), settings.settings().backends().stream())
+                .distinct()
+                .<LimiterFactory>map(name -> new InMemoryLimiterFactory(
+                        name,
+                        LimitProperty.ofSomeBackends(),
+                        Ticker.system(),
+                        limit -> settings.memory().maximumKeys(limit, 1)))
+                .toList();
+    }
+}

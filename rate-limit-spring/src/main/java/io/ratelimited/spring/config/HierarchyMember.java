@@ -1,0 +1,41 @@
+package io.ratelimited.spring.config;
+
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.request.ContextRequests;
+import io.ratelimited.spring.request.CurrentRequest;
+import java.util.Collection;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.context.ApplicationContext;
+
+/** A context that shares the limits of its hierarchy: adds its sources of requests, until it closes. */
+final class HierarchyMember implements DisposableBean {
+
+    private final ContextRequests requests;
+    private final Collection<CurrentRequest.Source> own;
+
+    HierarchyMember(
+            ApplicationContext context, LimitRegistry registry, ContextRequests requests, SettingsSource settings) {
+        if (context.getBeanNamesForType(LimitRegistry.class).length == 0) {
+            requireSameLimits(context, settings);
+        }
+        this.requests = requests;
+        this.own = context.getBeansOfType(CurrentRequest.Source.class).values();
+        requests.add(own);
+        context.getBeansOfType(RequestThreads.class).values().forEach(registry::addThreads);
+    }
+
+    @Override
+    public void destroy() {
+        requests.remove(own);
+    }
+
+    /** Checks the properties of a context whose limits are those of its parent. Routes and answers are those of each context. */
+    static void requireSameLimits(ApplicationContext context, SettingsSource settings) {
+        ApplicationContext parent = context.getParent();
+        if (parent != null && parent.getBeanProvider(LimitRegistry.class).getIfAvailable() != null) {
+            settings.requireSame(parent.getEnvironment());
+        }
+    }
+}

@@ -1,0 +1,241 @@
+package io.ratelimited.spring.config;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.OutermostValidation;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.aop.RateLimitAspect;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.block.BlockReports;
+import io.ratelimited.spring.call.Continuations;
+import io.ratelimited.spring.call.EveryRequest;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.check.BeanInspector;
+import io.ratelimited.spring.check.LimitLog;
+import io.ratelimited.spring.check.StartupCheck;
+import io.ratelimited.spring.check.WovenCheck;
+import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.EndOfWaits;
+import io.ratelimited.spring.limit.InMemoryLimiterFactory;
+import io.ratelimited.spring.limit.KeyMemory;
+import io.ratelimited.spring.limit.LimitOperations;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.request.ContextRequests;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Executor;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Fallback;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Primary;
+import org.springframework.context.annotation.Role;
+import org.springframework.core.convert.ConversionException;
+import org.springframework.core.env.Environment;
+import org.springframework.core.task.TaskDecorator;
+import org.springframework.util.function.SingletonSupplier;
+
+/**
+ * Wires limits, their aspect, and limits in memory. A bean that the application may declare itself is left out where it has, as far as
+ * the order of configuration classes shows it, and otherwise stands back.
+ */
+@Configuration(proxyBeanMethods = false)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@Conditional(ByProperty.Enabled.class)
+class LimitBeans {
+
+    /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
+    @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnNone(LimitRegistry.class)
+    static class Shared {
+
+        @Bean("io.ratelimited.rateLimitTicker")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @ConditionalOnNone(Ticker.class)
+        @Fallback
+        Ticker rateLimitTicker() {
+            return Ticker.system();
+        }
+
+        @Bean("io.ratelimited.inMemoryLimiterFactory")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        LimiterFactory inMemoryLimiterFactory(
+                SettingsSource settings, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
+            KeyMemory memory = settings.memory();
+            return new InMemoryLimiterFactory(
+                    "memory",
+                    Set.of(),
+                    ticker,
+                    limit -> memory.maximumKeys(
+                            limit, registry.getObject().rememberingKeys().size()));
+        }
+
+        @Bean("io.ratelimited.limitRegistry")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        LimitRegistry limitRegistry(
+                SettingsSource settings,
+                ObjectProvider<LimiterFactory> backends,
+                ContextRequests requests,
+                ObjectProvider<RequestThreads> threads,
+                ChangeReports reports,
+                ApplicationEventPublisher events,
+                Ticker ticker) {
+            return new LimitRegistry(
+                    settings.settings(),
+                    backends.orderedStream().toList(),
+                    requests,
+                    threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
+                    reports,
+                    new BlockReports(events),
+                    ticker);
+        }
+
+        @Bean("io.ratelimited.rateLimitChangeReports")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        ChangeReports rateLimitChangeReports(ApplicationEventPublisher events) {
+            return new ChangeReports(events);
+        }
+
+        /** Found before the requests of a single context. */
+        @Bean("io.ratelimited.contextRequests")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @Primary
+        ContextRequests contextRequests() {
+            return new ContextRequests();
+        }
+
+        @Bean("io.ratelimited.endOfWaits")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
+            return new EndOfWaits(context, registry);
+        }
+
+        @Bean("io.ratelimited.limitLog")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        LimitLog limitLog(LimitRegistry registry, SettingsSource settings) {
+            return new LimitLog(registry, settings.memory());
+        }
+    }
+
+    @Bean("io.ratelimited.hierarchyMember")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @Lazy(false)
+    HierarchyMember hierarchyMember(
+            ApplicationContext context, LimitRegistry registry, ContextRequests requests, SettingsSource settings) {
+        return new HierarchyMember(context, registry, requests, settings);
+    }
+
+    @Bean("io.ratelimited.limitEnforcer")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    LimitEnforcer limitEnforcer(
+            ObjectProvider<DecisionObserver> observers,
+            Ticker ticker,
+            LimitRegistry registry,
+            ContextRequests requests,
+            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor,
+            ObjectProvider<TaskDecorator> taskDecorators) {
+        return new LimitEnforcer(
+                observers.orderedStream().toList(),
+                ticker,
+                new Continuations(
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED)),
+                        SingletonSupplier.of(
+                                () -> taskDecorators.orderedStream().toList()),
+                        requests),
+                () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
+    }
+
+    @Bean("io.ratelimited.rateLimits")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnNone(value = RateLimits.class, inHierarchy = false)
+    @Fallback
+    RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
+        return new NamedLimits(registry, enforcer, requests);
+    }
+
+    @Bean("io.ratelimited.rateLimitOperations")
+    @ConditionalOnNone(value = RateLimitOperations.class, inHierarchy = false)
+    @Fallback
+    RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {
+        return new LimitOperations(true, registry, requests);
+    }
+
+    @Bean("io.ratelimited.limitedMethods")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    LimitedMethods limitedMethods(
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            ConfigurableListableBeanFactory beanFactory,
+            ContextRequests requests) {
+        return new LimitedMethods(registry, enforcer, beanFactory, requests);
+    }
+
+    @Bean("io.ratelimited.rateLimitStartupCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @Lazy(false)
+    StartupCheck rateLimitStartupCheck(
+            ConfigurableListableBeanFactory beanFactory,
+            LimitedMethods methods,
+            LimitRegistry registry,
+            ObjectProvider<BeanInspector> inspector,
+            ObjectProvider<EveryRequest> routes) {
+        return new StartupCheck(beanFactory, methods, registry, inspector.getIfAvailable(), () -> {
+            EveryRequest all = routes.getIfAvailable();
+            return all == null ? List.<LimitUse>of() : all.ofEveryRequest();
+        });
+    }
+
+    // The parts of proxies depend on no other bean, so that none is made before its time.
+
+    @Bean("io.ratelimited.rateLimitMadeBeans")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @Conditional(ByProperty.Proxied.class)
+    static BeanInspector rateLimitMadeBeans() {
+        return new BeanInspector();
+    }
+
+    @Bean("io.ratelimited.rateLimitOutermostValidation")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static OutermostValidation rateLimitOutermostValidation(Environment environment) {
+        return new OutermostValidation(aspectOrder(environment) == RateLimitAdvisor.DEFAULT_ORDER);
+    }
+
+    @Bean("io.ratelimited.rateLimitAdvisor")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        RateLimitAspect aspect = new RateLimitAspect(SingletonSupplier.of(methods::getObject));
+        return new RateLimitAdvisor(aspect, aspectOrder(environment), ByProperty.isWoven(environment));
+    }
+
+    @Bean("io.ratelimited.rateLimitWovenMode")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @Conditional(ByProperty.Woven.class)
+    static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
+        return new WovenCheck(SingletonSupplier.of(methods::getObject));
+    }
+
+    /** A value that is no number fails startup where the settings are read, with the name of the property. */
+    private static int aspectOrder(Environment environment) {
+        try {
+            return environment.getProperty("rate-limit.aspect.order", Integer.class, RateLimitAdvisor.DEFAULT_ORDER);
+        } catch (IllegalArgumentException | ConversionException ex) {
+            return RateLimitAdvisor.DEFAULT_ORDER;
+        }
+    }
+}

@@ -1,0 +1,293 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.micrometer.context.ContextRegistry;
+import io.micrometer.observation.Observation;
+import io.micrometer.observation.ObservationRegistry;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Future;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.slf4j.MDC;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
+
+/** What is particular to methods that return a future. */
+final class AsyncCallsTest {
+
+    private static final ThreadLocal<String> USER = new ThreadLocal<>();
+
+    private final ManualTicker ticker = new ManualTicker();
+    private @Nullable AnnotationConfigApplicationContext context;
+
+    private Service start(Class<?>... more) {
+        Class<?>[] beans = java.util.Arrays.copyOf(more, more.length + 1);
+        beans[more.length] = Service.class;
+        context = ContextRunner.start(
+                ticker,
+                beans,
+                "rate-limit.limits.once.rate=1/s",
+                "rate-limit.limits.waiting.rate=1/s",
+                "rate-limit.limits.waiting.policy=wait");
+        return context.getBean(Service.class);
+    }
+
+    @AfterEach
+    void stop() {
+        MDC.clear();
+        USER.remove();
+        if (context != null) {
+            context.close();
+        }
+    }
+
+    @Test
+    void refusalIsAFailedFutureWithTheExceptionItself() {
+        Service service = start();
+        service.returning(CompletableFuture.completedFuture("a"));
+        CompletableFuture<String> refused = service.returning(CompletableFuture.completedFuture("b"));
+        assertThat(refused).isCompletedExceptionally();
+        refused.whenComplete((value, failure) -> assertThat(failure).isInstanceOf(RateLimitExceededException.class))
+                .exceptionally(failure -> "")
+                .join();
+    }
+
+    @Test
+    void admittedCallReturnsTheVeryFutureOfTheMethod() {
+        Service service = start();
+        CompletableFuture<String> own = new CompletableFuture<>();
+        assertThat(service.returning(own)).isSameAs(own);
+    }
+
+    @Test
+    void admittedCallThrowsWhatItThrowsAndReturnsNullIfItDoes() {
+        Service service = start();
+        assertThatThrownBy(() -> service.stage("bad")).isInstanceOf(IllegalStateException.class);
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(service.returning(null)).isNull();
+    }
+
+    @Test
+    void plainFutureBlocks() throws Exception {
+        Service service = start();
+        assertThat(service.plain().get()).isEqualTo("plain");
+        assertThatThrownBy(service::plain).isInstanceOf(RateLimitExceededException.class);
+    }
+
+    @Test
+    void callThatWaitedGoesOnOnTheTaskExecutorWithTheContextOfItsCaller() {
+        ContextRegistry registry = ContextRegistry.getInstance();
+        registry.registerThreadLocalAccessor("user", USER);
+        try {
+            Service service = start(ManualExecutor.class);
+            service.context().join();
+            MDC.put("trace", "42");
+            USER.set("ann");
+            CompletableFuture<String> waited = service.context();
+            MDC.put("trace", "43");
+            USER.set("bob");
+            ticker.advance(Duration.ofSeconds(1));
+            assertThat(waited).isNotDone();
+            context.getBean(ManualExecutor.class).runAll();
+            assertThat(waited).isCompletedWithValue("trace 42, user ann");
+            assertThat(MDC.get("trace")).isEqualTo("43");
+            assertThat(USER.get()).isEqualTo("bob");
+        } finally {
+            registry.removeThreadLocalAccessor("user");
+        }
+    }
+
+    @Test
+    void callThatWaitedKnowsTheUserAndTheObservationOfItsCaller() {
+        Service service = start(ManualExecutor.class);
+        service.caller().join();
+        ObservationRegistry observations = ObservationRegistry.create();
+        observations.observationConfig().observationHandler(context -> true);
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken("ann", ""));
+        CompletableFuture<String> waited =
+                Observation.createNotStarted("import", observations).observe(service::caller);
+        SecurityContextHolder.clearContext();
+        ticker.advance(Duration.ofSeconds(1));
+        context.getBean(ManualExecutor.class).runAll();
+        assertThat(waited).isCompletedWithValue("ann in import");
+        assertThat(SecurityContextHolder.getContext().getAuthentication()).isNull();
+    }
+
+    @Test
+    void cancellingACallThatWaitedCancelsTheFutureOfTheMethod() {
+        Service service = start(ManualExecutor.class);
+        service.waiting(CompletableFuture.completedFuture("a"));
+        CompletableFuture<String> own = new CompletableFuture<>();
+        CompletableFuture<String> waited = service.waiting(own);
+        ticker.advance(Duration.ofSeconds(1));
+        context.getBean(ManualExecutor.class).runAll();
+        waited.cancel(true);
+        assertThat(own).isCancelled();
+    }
+
+    @Test
+    void callCancelledOnItsWayToTheExecutorIsNotMade() {
+        Service service = start(ManualExecutor.class);
+        service.context().join();
+        CompletableFuture<String> waited = service.context();
+        ticker.advance(Duration.ofSeconds(1));
+        waited.cancel(false);
+        context.getBean(ManualExecutor.class).runAll();
+        assertThat(service.calls()).isEqualTo(1);
+    }
+
+    @Test
+    void callWhoseFutureTimedOutDoesNotWaitForItsTurn() {
+        Service service = start(ManualExecutor.class);
+        service.context().join();
+        service.context().completeExceptionally(new TimeoutException());
+        assertThat(ticker.sleeping()).isZero();
+        CompletableFuture<String> next = service.context();
+        ticker.advance(Duration.ofSeconds(1));
+        context.getBean(ManualExecutor.class).runAll();
+        assertThat(next).isCompleted();
+    }
+
+    @Test
+    void callThatNoExecutorTakesFailsAndGivesItsPermitBack() {
+        Service service = start(FullExecutor.class);
+        service.context().join();
+        CompletableFuture<String> waited = service.context();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThatThrownBy(() -> waited.get(20, TimeUnit.SECONDS)).hasCauseInstanceOf(RejectedExecutionException.class);
+        assertThat(service.calls()).isEqualTo(1);
+    }
+
+    @Test
+    void callWhoseFutureTimedOutIsNoLongerInFlight() {
+        Service service = start();
+        CompletableFuture<String> own = new CompletableFuture<>();
+        TimeoutException timeout = new TimeoutException();
+        service.inFlight(own).completeExceptionally(timeout);
+        assertThat(own).isCompletedExceptionally();
+        CompletableFuture<String> second = new CompletableFuture<>();
+        service.inFlight(second).complete("instead");
+        assertThat(second).isCompletedWithValue("instead");
+        assertThat(service.inFlight(CompletableFuture.completedFuture("c"))).isCompletedWithValue("c");
+    }
+
+    @Test
+    void nextCallFindsThePlaceOfTheLastOneFree() {
+        Service service = start();
+        CompletableFuture<String> first = new CompletableFuture<>();
+        CompletableFuture<String> both =
+                service.inFlight(first).thenCompose(done -> service.inFlight(CompletableFuture.completedFuture("b")));
+        first.complete("a");
+        assertThat(both).isCompletedWithValue("b");
+    }
+
+    @Test
+    void failingExpressionIsAFailedFuture() {
+        Service service = start();
+        assertThat(service.failingKey(null)).isCompletedExceptionally();
+    }
+
+    /** Methods that return futures of several types. */
+    static class Service {
+
+        private int calls;
+
+        int calls() {
+            return calls;
+        }
+
+        @RateLimited("once")
+        public CompletableFuture<String> returning(@Nullable CompletableFuture<String> future) {
+            return future;
+        }
+
+        @RateLimited("once")
+        public CompletionStage<String> stage(String id) {
+            throw new IllegalStateException(id);
+        }
+
+        @RateLimited("once")
+        public Future<String> plain() {
+            return CompletableFuture.completedFuture("plain");
+        }
+
+        @RateLimited("waiting")
+        public CompletableFuture<String> waiting(CompletableFuture<String> future) {
+            return future;
+        }
+
+        @RateLimited("waiting")
+        public CompletableFuture<String> context() {
+            calls++;
+            return CompletableFuture.completedFuture("trace " + MDC.get("trace") + ", user " + USER.get());
+        }
+
+        @RateLimited("waiting")
+        public CompletableFuture<String> caller() {
+            var user = SecurityContextHolder.getContext().getAuthentication();
+            ObservationRegistry anyone = ObservationRegistry.create();
+            Observation observation = anyone.getCurrentObservation();
+            return CompletableFuture.completedFuture((user == null ? "nobody" : user.getName()) + " in "
+                    + (observation == null
+                            ? "nothing"
+                            : observation.getContext().getName()));
+        }
+
+        @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> inFlight(CompletableFuture<String> future) {
+            return future;
+        }
+
+        @RateLimited(rate = "1/s", key = "#id.bytes")
+        public CompletableFuture<String> failingKey(@Nullable String id) {
+            return CompletableFuture.completedFuture(id);
+        }
+    }
+
+    /** Runs what it was given when told to. */
+    @Configuration(proxyBeanMethods = false)
+    static class ManualExecutor {
+
+        private final Queue<Runnable> tasks = new ArrayDeque<>();
+
+        @Bean
+        Executor applicationTaskExecutor() {
+            return tasks::add;
+        }
+
+        private void runAll() {
+            for (Runnable task; (task = tasks.poll()) != null; ) {
+                task.run();
+            }
+        }
+    }
+
+    /** Takes nothing. */
+    @Configuration(proxyBeanMethods = false)
+    static class FullExecutor {
+
+        @Bean
+        Executor applicationTaskExecutor() {
+            return task -> {
+                throw new RejectedExecutionException("full");
+            };
+        }
+    }
+}

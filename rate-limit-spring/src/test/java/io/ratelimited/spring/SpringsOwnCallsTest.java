@@ -1,0 +1,287 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import jakarta.jms.ConnectionFactory;
+import java.lang.reflect.Method;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.activemq.ActiveMQConnectionFactory;
+import org.awaitility.Awaitility;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.aop.interceptor.AsyncUncaughtExceptionHandler;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.event.EventListener;
+import org.springframework.jms.annotation.EnableJms;
+import org.springframework.jms.annotation.JmsListener;
+import org.springframework.jms.config.DefaultJmsListenerContainerFactory;
+import org.springframework.jms.connection.CachingConnectionFactory;
+import org.springframework.jms.core.JmsTemplate;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.AsyncConfigurer;
+import org.springframework.scheduling.annotation.EnableAsync;
+import org.springframework.scheduling.annotation.EnableScheduling;
+import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import reactor.core.publisher.Mono;
+
+/**
+ * A refused call that Spring makes itself, of a schedule, a listener or an asynchronous method, throws as any other does,
+ * so that whoever made the call can handle it: by an error handler, or by delivering the message again.
+ */
+@ExtendWith(CapturedLog.Capture.class)
+final class SpringsOwnCallsTest {
+
+    private final ManualTicker ticker = new ManualTicker();
+    private final ContextRunner runner = ContextRunner.limited(ticker);
+
+    @Test
+    void refusedRunsOfAScheduleReachTheErrorHandlerOfTheScheduler() {
+        runner.withUserConfiguration(Scheduling.class).withBean(Job.class).run(context -> {
+            List<Throwable> errors = context.getBean(Scheduling.class).errors;
+            Awaitility.await().until(() -> errors.size() >= 2);
+            assertThat(errors)
+                    .allSatisfy(error -> assertThat(error)
+                            .isInstanceOf(RateLimitExceededException.class)
+                            .satisfies(refusal ->
+                                    assertThat(refusal.getStackTrace()).isEmpty()));
+            assertThat(context.getBean(Job.class).runs()).isEqualTo(1);
+        });
+    }
+
+    @Test
+    void anInvalidLimitOfAReactiveScheduleStopsTheStartWithItsCause() {
+        runner.withUserConfiguration(Scheduling.class)
+                .withBean(ReactiveJob.class)
+                .run(context -> assertThat(context.getStartupFailure())
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining("ReactiveJob.run")
+                        .hasMessageContaining("fast"));
+    }
+
+    @Test
+    void refusedCallsOfAsynchronousMethodsReachTheirExceptionHandler() {
+        runner.withUserConfiguration(Asynchronous.class).withBean(Mails.class).run(context -> {
+            for (int i = 0; i < 3; i++) {
+                context.getBean(Mails.class).send();
+            }
+            List<Throwable> errors = context.getBean(Asynchronous.class).errors;
+            Awaitility.await().until(() -> errors.size() == 2);
+            assertThat(errors).hasOnlyElementsOfType(RateLimitExceededException.class);
+        });
+    }
+
+    @Test
+    void limitOfTheClassOfAFactoryBeanDoesNotCountWhatTheContainerAsks() {
+        runner.withBean(Labels.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(context.getBean(CharSequence.class)).hasToString("label");
+            Labels labels = context.getBean(Labels.class);
+            labels.print();
+            assertThatThrownBy(labels::print).isInstanceOf(RateLimitExceededException.class);
+        });
+    }
+
+    /** Not even the ticker that the limit needs, which it could not have while the limit is asked about it. */
+    @Test
+    void limitOfAClassDoesNotCountTheBeansThatTheContainerMakesByIt(CapturedLog output) {
+        ContextRunner.limited().withUserConfiguration(Wiring.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(context).hasBean("first").hasBean("second");
+            Wiring wiring = context.getBean(Wiring.class);
+            wiring.print();
+            assertThatThrownBy(wiring::print).isInstanceOf(RateLimitExceededException.class);
+            assertThat(output).doesNotContain("limits public methods only");
+        });
+    }
+
+    @Test
+    void refusalOfAnEventListenerReachesThePublisher() {
+        runner.withBean(Listener.class).run(context -> {
+            context.publishEvent("first");
+            assertThatThrownBy(() -> context.publishEvent("second")).isInstanceOf(RateLimitExceededException.class);
+            assertThat(context.getBean(Listener.class).events()).isEqualTo(1);
+        });
+    }
+
+    @Test
+    void messageWhoseListenerIsRefusedComesAgain() {
+        AtomicInteger refused = new AtomicInteger();
+        runner.withUserConfiguration(Messages.class)
+                .withBean(MessageListener.class)
+                .withBean(DecisionObserver.class, () -> decision -> {
+                    if (decision.outcome() == Outcome.REJECTED && refused.incrementAndGet() % 2 == 0) {
+                        ticker.advance(Duration.ofDays(1));
+                    }
+                })
+                .run(context -> {
+                    JmsTemplate jms = new JmsTemplate(context.getBean(ConnectionFactory.class));
+                    for (int i = 1; i <= 3; i++) {
+                        jms.convertAndSend("orders", "order " + i);
+                    }
+                    MessageListener listener = context.getBean(MessageListener.class);
+                    Awaitility.await().until(() -> listener.handled().size() == 3);
+                    assertThat(listener.handled()).containsExactlyInAnyOrder("order 1", "order 2", "order 3");
+                    assertThat(refused).hasValueGreaterThanOrEqualTo(4);
+                });
+    }
+
+    @Configuration
+    @RateLimited(rate = "1/h")
+    static class Wiring {
+
+        @Bean
+        public Ticker ticker() {
+            return new ManualTicker();
+        }
+
+        @Bean
+        public StringBuilder first() {
+            return new StringBuilder();
+        }
+
+        @Bean
+        StringBuilder second() {
+            return first();
+        }
+
+        public void print() {}
+    }
+
+    @RateLimited(rate = "1/h")
+    static class Labels implements FactoryBean<CharSequence> {
+
+        @Override
+        public CharSequence getObject() {
+            return "label";
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return CharSequence.class;
+        }
+
+        public void print() {}
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableScheduling
+    static class Scheduling {
+
+        private final List<Throwable> errors = new CopyOnWriteArrayList<>();
+
+        @Bean
+        ThreadPoolTaskScheduler taskScheduler() {
+            ThreadPoolTaskScheduler scheduler = new ThreadPoolTaskScheduler();
+            scheduler.setErrorHandler(errors::add);
+            return scheduler;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    static class Asynchronous implements AsyncConfigurer, AsyncUncaughtExceptionHandler {
+
+        private final List<Throwable> errors = new CopyOnWriteArrayList<>();
+
+        @Override
+        public AsyncUncaughtExceptionHandler getAsyncUncaughtExceptionHandler() {
+            return this;
+        }
+
+        @Override
+        public void handleUncaughtException(Throwable error, Method method, Object... args) {
+            errors.add(error);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableJms
+    static class Messages {
+
+        @Bean
+        CachingConnectionFactory connectionFactory() {
+            return new CachingConnectionFactory(
+                    new ActiveMQConnectionFactory("vm://refused-messages?broker.persistent=false&broker.useJmx=false"
+                            + "&jms.redeliveryPolicy.initialRedeliveryDelay=1&jms.redeliveryPolicy.redeliveryDelay=1"));
+        }
+
+        @Bean
+        DefaultJmsListenerContainerFactory jmsListenerContainerFactory(ConnectionFactory connections) {
+            DefaultJmsListenerContainerFactory factory = new DefaultJmsListenerContainerFactory();
+            factory.setConnectionFactory(connections);
+            factory.setSessionTransacted(true);
+            return factory;
+        }
+    }
+
+    static class Job {
+
+        private final AtomicInteger runs = new AtomicInteger();
+
+        public int runs() {
+            return runs.get();
+        }
+
+        @Scheduled(fixedDelay = 1)
+        @RateLimited(rate = "1/d")
+        public void run() {
+            runs.incrementAndGet();
+        }
+    }
+
+    static class ReactiveJob {
+
+        @Scheduled(fixedDelay = 1)
+        @RateLimited(rate = "fast")
+        public Mono<Void> run() {
+            return Mono.empty();
+        }
+    }
+
+    static class Mails {
+
+        @Async
+        @RateLimited(rate = "1/d")
+        public void send() {}
+    }
+
+    static class Listener {
+
+        private final AtomicInteger events = new AtomicInteger();
+
+        public int events() {
+            return events.get();
+        }
+
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public void on(String event) {
+            events.incrementAndGet();
+        }
+    }
+
+    static class MessageListener {
+
+        private final List<String> handled = new CopyOnWriteArrayList<>();
+
+        public List<String> handled() {
+            return handled;
+        }
+
+        @JmsListener(destination = "orders")
+        @RateLimited(rate = "1/d")
+        public void on(String order) {
+            handled.add(order);
+        }
+    }
+}
