@@ -45,7 +45,7 @@ public final class RateLimitsEndpoint {
         this.clients = clients;
     }
 
-    /** All limits, by name, and the clients that call others. */
+    /** All limits, by name, and the clients of outgoing calls. */
     @ReadOperation
     public Map<String, Object> limits() {
         Map<String, Object> limits = new LinkedHashMap<>();
@@ -56,9 +56,9 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * A limit, or its rest for one key.
+     * A limit, or the remaining permits of one key.
      *
-     * @param key text or mask of the key; null for the limit itself, with the budget of calls without a key
+     * @param key text or mask of the key; null for the limit itself, with the permits of calls without a key
      */
     @ReadOperation
     public Map<String, Object> limit(
@@ -79,7 +79,7 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * Changes a limit, or one of its tiers, while it is in use, as {@code RateLimiter.update} says.
+     * Changes a limit, or one of its tiers, while it is in use, as described at {@code RateLimiter.update}.
      *
      * @param changes the members of a change, as in {@code rate=200/s, burst=400} or {@code tier=gold, rate=200/s}, or
      *     {@code revert=true}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
@@ -93,7 +93,7 @@ public final class RateLimitsEndpoint {
             String[] member = change.split("=", 2);
             if (member.length == 1) {
                 throw new IllegalArgumentException(
-                        "\"" + change.strip() + "\" is no change; write changes as in rate=200/s, burst=400");
+                        "\"" + change.strip() + "\" is not a change; write it as in rate=200/s, burst=400");
             }
             members.put(member[0].strip(), member[1].strip());
         }
@@ -133,9 +133,9 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * Forgets the use of a key.
+     * Resets the used permits of a key.
      *
-     * @param key text or mask of the key; null for the budget of calls without a key
+     * @param key text or mask of the key; null for those of calls without a key
      */
     @DeleteOperation
     public void forget(@Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {

@@ -139,7 +139,7 @@ class RateLimitsEndpointJmxTest {
                     "a limit has no [bust] (did you mean 'burst'?)");
             assertFailure(
                     () -> bean.invoke("update", Map.of("name", "search", "changes", "200/s")),
-                    "\"200/s\" is no change; write changes as in rate=200/s, burst=400");
+                    "\"200/s\" is not a change; write it as in rate=200/s, burst=400");
             assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
         });
     }

@@ -235,8 +235,8 @@ class FleetPausesTest {
                                 client(instance).get().uri(path).retrieve().toBodilessEntity())
                         .isInstanceOf(RateLimitExceededException.class);
             }
-            await().atMost(PATIENCE).until(() -> output.toString().contains("holds on this instance only"));
-            assertThat(output.toString().split("holds on this instance only", -1))
+            await().atMost(PATIENCE).until(() -> output.toString().contains("only applies to this instance"));
+            assertThat(output.toString().split("only applies to this instance", -1))
                     .hasSize(2);
         }
     }

@@ -23,7 +23,7 @@ class OverloadPageTest {
 
     @Test
     void itsMethodIsLimitedAsItSays(@TempDir Path directory) throws Exception {
-        DocPage page = DocPage.section("overload.md", "A method");
+        DocPage page = DocPage.section("overload.md", "Shed low-priority calls first");
         Class<?> exports = page.classes(directory).get("Exports");
         Contexts.with(Contexts.runner(), exports)
                 .withClassLoader(exports.getClassLoader())

@@ -6,15 +6,15 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Limits on calls to others.
+ * Limits on outgoing HTTP calls.
  *
- * @param hosts Hosts that the client calls, such as api.partner.example, api.partner.example:8443 or *.partner.example.
- * @param limits Names of limits under rate-limit.limits that pace the calls; all of them must agree.
- * @param obey What the calls obey that answers say.
- * @param maxPause Longest pause that an answer can ask for.
- * @param policy What becomes of a call that may not go at once.
- * @param maxWait Longest wait under wait; a call that could not go by then is refused at once.
- * @param key SpEL expression that divides the state of the client: host, method, uri, header('X-Account'); one state without it.
+ * @param hosts Remote hosts of the client, such as api.partner.example, api.partner.example:8443 or *.partner.example.
+ * @param limits Names of limits under rate-limit.limits; all of them must admit a call.
+ * @param obey Which response headers are honored.
+ * @param maxPause Maximum time for which a response can delay calls.
+ * @param policy How a call is handled that cannot proceed immediately.
+ * @param maxWait Maximum wait under WAIT; a call that would have to wait longer is rejected immediately.
+ * @param key SpEL expression for the key of a call: host, method, uri, header('X-Account'); without it, all calls of the client share one state.
  */
 public record ClientProperties(
         @Nullable List<String> hosts,
@@ -25,7 +25,7 @@ public record ClientProperties(
         Duration maxWait,
         @Nullable String key) {
 
-    /** Makes a record; what is left out, and so null, has its default. */
+    /** Creates a record; a property that is not set, and so null, has its default. */
     @SuppressWarnings("ConstantValue") // properties that are not set are bound as null
     public ClientProperties {
         obey = obey == null ? List.of(Obey.RETRY_AFTER, Obey.RATE_LIMIT) : List.copyOf(obey);
@@ -34,11 +34,11 @@ public record ClientProperties(
         maxWait = maxWait == null ? Duration.ofSeconds(5) : maxWait;
     }
 
-    /** Answers of the other side that calls obey. */
+    /** Response headers of the remote service that calls honor. */
     public enum Obey {
         /** Calls pause after a 429 or 503 with Retry-After. */
         RETRY_AFTER,
-        /** Calls keep within what RateLimit, RateLimit-Policy and the X-RateLimit fields say is left. */
+        /** Calls stay within the quota that RateLimit, RateLimit-Policy and the X-RateLimit headers report. */
         RATE_LIMIT
     }
 }

@@ -73,8 +73,8 @@ final class FleetPauses {
             if (failure == null) {
                 failing.set(false);
             } else if (failing.compareAndSet(false, true)) {
-                LOG.warn("Client '" + client + "': other instances do not know of its pause of "
-                        + PropertyText.of(lasting) + ", which holds on this instance only: " + failure.getMessage());
+                LOG.warn("The pause of client '" + client + "' for " + PropertyText.of(lasting)
+                        + " only applies to this instance, because it could not be shared: " + failure.getMessage());
             }
         });
     }

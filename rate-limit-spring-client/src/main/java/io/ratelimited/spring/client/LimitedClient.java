@@ -139,8 +139,8 @@ public final class LimitedClient {
                             mayWait -> enterAsync(request, mayWait ? terms.maxWaitNanos : 0));
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
-            CancellationException interrupted =
-                    new CancellationException("interrupted while waiting for a call of client '" + name + "'");
+            CancellationException interrupted = new CancellationException(
+                    "The thread was interrupted while a call of client '" + name + "' waited");
             interrupted.initCause(ex);
             throw interrupted;
         }
@@ -193,7 +193,7 @@ public final class LimitedClient {
         if (gate != null && gate.pause(nanos)) {
             long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
             LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
-                    + ": another instance was told so by " + terms.hosts + ".");
+                    + ": another instance got such a response from " + terms.hosts + ".");
         }
     }
 
@@ -239,7 +239,9 @@ public final class LimitedClient {
             return Objects.requireNonNull(reader.read(status, fields, epochMillis), "the reader returns null");
         } catch (RuntimeException ex) {
             if (readerFailed.compareAndSet(false, true)) {
-                LOG.warn("Client '" + name + "' cannot read an answer, which says nothing therefore: " + ex, ex);
+                LOG.warn(
+                        "Client '" + name + "' ignores the headers of a response, because they cannot be read: " + ex,
+                        ex);
             }
             return Answer.SILENT;
         }
@@ -256,8 +258,9 @@ public final class LimitedClient {
         }
         if (pause > 0 && gate.pause(pause)) {
             LOG.warn("Client '" + name + "' pauses for "
-                    + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": the answer " + status
-                    + " of " + terms.hosts + " says Retry-After " + PropertyText.of(Duration.ofNanos(pause)) + ".");
+                    + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": a " + status
+                    + " response of " + terms.hosts + " has Retry-After " + PropertyText.of(Duration.ofNanos(pause))
+                    + ".");
             if (fleet != null && terms.policy != Policy.SHADOW) {
                 fleet.publish(gate.digest(), pause);
             }

@@ -17,8 +17,8 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Gives callers of limits budgets of their own, until these end. One thread at a time changes those of a limit: {@link
- * LimitChanges} sees to it.
+ * The per-caller overrides of limits, until these end. Only one thread at a time changes those of a limit, with the lock of
+ * {@link LimitChanges}.
  */
 final class BudgetRegistry {
 
@@ -58,7 +58,7 @@ final class BudgetRegistry {
             throw new InvalidRateLimitException(
                     limit.name(),
                     place(limit),
-                    "an override is a tier, or a rate with or without a burst: " + LimitProperty.texts(values),
+                    "an override must be a tier, or a rate with or without a burst, but is " + LimitProperty.texts(values),
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
@@ -171,8 +171,9 @@ final class BudgetRegistry {
                 .distinct()
                 .limit(SHOWN)
                 .collect(Collectors.toCollection(LinkedHashSet::new));
-        LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budgets of " + own.unsuited.size()
-                + " callers (" + callers + "): those in use stay as they were, other callers have that of the limit. "
+        LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the overrides of " + own.unsuited.size()
+                + " callers (" + callers
+                + "). Overrides in use do not change; the other callers have the limit itself. "
                 + String.join("; ", reasons));
     }
 

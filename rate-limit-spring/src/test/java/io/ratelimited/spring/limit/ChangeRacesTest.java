@@ -249,12 +249,12 @@ class ChangeRacesTest {
                     limits.change("search", LimitChange.rate("11/s"));
 
                     assertThat(output)
-                            .containsOnlyOnce("cannot apply the budgets of 10000 callers (masked:")
-                            .containsOnlyOnce("cannot apply the budgets");
+                            .containsOnlyOnce("cannot apply the overrides of 10000 callers (masked:")
+                            .containsOnlyOnce("cannot apply the overrides");
                     limits.removeOverride("search", "k7");
                     limits.change("search", LimitChange.rate("12/s"));
                     limits.change("search", LimitChange.rate("13/s"));
-                    assertThat(output.toString().split("cannot apply the budgets", -1))
+                    assertThat(output.toString().split("cannot apply the overrides", -1))
                             .hasSizeLessThanOrEqualTo(3);
                 });
     }
@@ -266,14 +266,16 @@ class ChangeRacesTest {
         }
         run(() -> {
             assertThat(output)
-                    .contains("cannot apply the budgets of 10000 callers (masked:")
+                    .contains("cannot apply the overrides of 10000 callers (masked:")
                     .contains("there is no tier 'platinum'");
             // One of each instance.
-            assertThat(output.toString().split("cannot apply the budgets", -1)).hasSize(3);
+            assertThat(output.toString().split("cannot apply the overrides", -1))
+                    .hasSize(3);
             for (int i = 0; i < 10_000; i++) {
                 fleet.change("search", CanonicalKey.digest("k" + i), "tier=palladium");
             }
-            assertThat(output.toString().split("cannot apply the budgets", -1)).hasSize(3);
+            assertThat(output.toString().split("cannot apply the overrides", -1))
+                    .hasSize(3);
         });
     }
 
