@@ -33,4 +33,13 @@ public interface Call {
     default boolean isExemptFromBlocks() {
         return false;
     }
+
+    /**
+     * Returns whether other limits of the call decide later, so that its permits may be given back in the next moment. Until the
+     * caller {@link Reservation#keep keeps} them or gives them back, a rejection that they may have caused is no violation. They
+     * count like those of any other call in all other respects.
+     */
+    default boolean isUndecided() {
+        return false;
+    }
 }

@@ -76,6 +76,12 @@ public interface Reservation {
         settle(permits);
     }
 
+    /**
+     * The caller of a call that was {@link Call#isUndecided undecided} does not give the permits back because of another limit.
+     * Whoever was rejected by them meanwhile has {@link Limit#block violated} the limit, unless other permits have come back.
+     */
+    default void keep() {}
+
     /** Ends the call, which then does not count as in flight. Without effect on limits that count over time. */
     void release();
 

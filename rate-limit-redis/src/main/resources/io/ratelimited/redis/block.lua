@@ -3,7 +3,8 @@
 --
 -- KEYS   STRING of big-endian integers: begin and end of the last block, 7 bytes each, in microseconds since 1970; level, 2
 --        bytes, the number of blocks without a quiet time between them. Level 0: the key was forgiven at the end; nodes that
---        know an earlier block learn of it
+--        know an earlier block learn of it. Then, unless there is none: when a call was rejected that has not been judged yet, or
+--        0; and when each undecided call took permits, in order; 7 bytes each
 -- ARGV   packed: first, max   microseconds of the first and of the longest block
 --        a, b      the cost of one permit, as of a call
 --        lifted    blocks that began until then have ended for good, in microseconds since 1970
@@ -23,15 +24,18 @@ local function block()
   -- counts for the benefit of the key.
   local LEARNED = 50000
   local FORGIVEN = 1000000
+  -- A call whose instance has not said until then what has become of it has used its permits.
+  local UNDECIDED = 10000000
+  local MOST_UNDECIDED = 1000
 
   function block.open(key, p, mark)
-    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0 }
+    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0, rejected = 0, undecided = {} }
     s.first, s.max, s.a, s.b, s.lifted = struct.unpack('>I7I7I7I7I7', ARGV[p])
     s.factor = tonumber(sub(ARGV[p], 36))
     local value = read('GET', key)
-    if value and #value == 16 then
+    if value and #value % 7 == 2 and #value > 15 then
       local begin, finish, level = struct.unpack('>I7I7I2', value)
-      if (finish > begin or (finish == begin and level == 0)) and finish - begin <= LONGEST then
+      if (finish > begin or (finish == begin and level == 0 and finish > 0)) and finish - begin <= LONGEST then
         s.begin, s.finish, s.level, s.known = begin, finish, level, 1
       end
       if behind(s.begin) then
@@ -39,6 +43,11 @@ local function block()
         s.begin, s.finish, s.changed = now, now + s.finish - s.begin, true
       end
       if s.begin <= s.lifted then s.finish, s.level = min(s.finish, s.lifted), 0 end
+      if #value > 16 then s.rejected = struct.unpack('>I7', value, 17) end
+      for at = 24, #value, 7 do
+        local since = struct.unpack('>I7', value, at)
+        s.undecided[#s.undecided + 1] = since
+      end
     end
     return s
   end
@@ -60,6 +69,43 @@ local function block()
     s.begin, s.finish, s.begun, s.known, s.changed = now, now + length, length, 1, true
   end
 
+  -- A rejection is judged when all calls are decided that held permits when it came.
+  local function judge(s)
+    while #s.undecided > MOST_UNDECIDED or (s.undecided[1] and max(now - s.undecided[1], s.undecided[1] - now) > UNDECIDED) do
+      table.remove(s.undecided, 1)
+      s.changed = true
+    end
+    if s.rejected > 0 and (not s.undecided[1] or s.undecided[1] > s.rejected) then
+      s.rejected, s.changed = 0, true
+      block.offend(s)
+    end
+  end
+
+  function block.reject(s)
+    judge(s)
+    if s.finish > now or s.rejected > 0 then return end
+    s.rejected = now
+    judge(s)
+    s.changed = true
+  end
+
+  function block.hold(s)
+    s.undecided[#s.undecided + 1], s.changed = now, true
+  end
+
+  -- An undecided call is decided. If it gives permits back, nobody has violated the limit who was rejected after it had taken them.
+  function block.decide(s, since, gives_back)
+    for i = 1, #s.undecided do
+      if s.undecided[i] == since then
+        table.remove(s.undecided, i)
+        s.changed = true
+        break
+      end
+    end
+    if gives_back and s.rejected > 0 and s.rejected >= since then s.rejected, s.changed = 0, true end
+    judge(s)
+  end
+
   -- A block that a node knows: it began there while it could not ask, or Redis has lost it. It may be over; its level counts
   -- all the same.
   function block.impose(s, left, ago, length, level)
@@ -76,7 +122,7 @@ local function block()
   end
 
   function block.forgive(s)
-    s.begin, s.finish, s.level, s.known, s.changed = now, now, 0, 1, true
+    s.begin, s.finish, s.level, s.known, s.rejected, s.changed = now, now, 0, 1, 0, true
   end
 
   function block.report(s, reply)
@@ -88,7 +134,17 @@ local function block()
   -- A quiet time forgives.
   function block.save(s)
     local value = struct.pack('>I7I7I2', s.begin, s.finish, s.level)
-    redis.call('SET', s.key, value, 'PX', millis(max(0, s.finish - now) + s.max))
+    local lasts = s.known == 1 and max(0, s.finish - now) + s.max or 0
+    if s.rejected > 0 or s.undecided[1] then
+      local parts = { value, struct.pack('>I7', s.rejected) }
+      for _, since in ipairs(s.undecided) do parts[#parts + 1] = struct.pack('>I7', since) end
+      value, lasts = table.concat(parts), max(lasts, UNDECIDED)
+    end
+    if lasts > 0 then
+      redis.call('SET', s.key, value, 'PX', millis(lasts))
+    else
+      redis.call('DEL', s.key)
+    end
   end
 
   return block

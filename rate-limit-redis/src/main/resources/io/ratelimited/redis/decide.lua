@@ -5,13 +5,15 @@
 --        STRING of big-endian integers of 7 bytes: since, and for each charge its instant and permits, in order; what was
 --        reserved before since does not count: the key was reset then
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
+--        2  take | peek | cancel | keep | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
 --           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
 --        then the arguments of each limit, as its family says; then those of each limit with blocks, as block.lua says
 --        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
 --        number of calls, permits, a, b, longest wait; then a tail: the mark to cancel, or the name of a call in flight. No
 --        calls among those to take give permits back. Under a limit with blocks the tail of a call is how long its policy lets
---        it wait, if that is longer than it can now, in microseconds; or ! if it is exempt from blocks. To offend is to begin a
+--        it wait, if that is longer than it can now, in microseconds; or ! if it is exempt from blocks; then ? if it is undecided: its
+--        other limits may still have it give the permits back. To cancel or keep such a call, its longest wait is the time at
+--        which it took them. To offend is to begin a
 --        block if such a call would be rejected. To settle is to note what a call was charged, and to begin a block if that
 --        leaves no permit for a call that waits longest. Its tail: when the call reserved, when it could go, how many of these permits
 --        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
@@ -107,7 +109,8 @@ end
 
 -- Whether a call would be rejected however long its policy lets it wait.
 local function offends(family, s, call)
-  local outcome = family.decide(s, call.permits, call.a, call.b, max(call.longest, tonumber(call.tail) or 0))
+  local patience = tonumber((match(call.tail, '^%d+'))) or 0
+  local outcome = family.decide(s, call.permits, call.a, call.b, max(call.longest, patience))
   return outcome < 0 and outcome ~= NEVER
 end
 
@@ -194,6 +197,9 @@ for at = open(), #ARGV, #letters do
   local family, s, first = families[1], states[1], group[1]
   if op == 'cancel' or calls == 0 then
     if family.cancel(s, first.permits, first.a, first.b, first.tail) then s.changed = true end
+    if op == 'cancel' and blocks[1] then lockout.decide(blocks[1], first.longest, true) end
+  elseif op == 'keep' then
+    lockout.decide(blocks[1], first.longest, false)
   elseif op == 'charge' then
     family.charge(s, first.permits, first.a, first.b)
     s.changed = true
@@ -201,7 +207,7 @@ for at = open(), #ARGV, #letters do
     family.renew(s, first.permits, first.a, first.tail)
     s.changed = true
   elseif op == 'offend' then
-    if offends(family, s, first) then lockout.offend(blocks[1]) end
+    if offends(family, s, first) then lockout.reject(blocks[1]) end
   elseif op == 'settle' then
     settle(family, s, first, blocks[1], KEYS[3])
   elseif op == 'impose' then
@@ -218,9 +224,9 @@ for at = open(), #ARGV, #letters do
       for i, asked in ipairs(group) do
         outcomes[i] = families[i].decide(states[i], asked.permits, asked.a, asked.b, asked.longest)
         local held = blocks[i]
-        if held and outcomes[i] ~= NEVER and asked.tail ~= '!' then
+        if held and outcomes[i] ~= NEVER and sub(asked.tail, 1, 1) ~= '!' then
           if outcomes[i] < 0 and op == 'take' and held.mark == 'b' and offends(families[i], states[i], asked) then
-            lockout.offend(held)
+            lockout.reject(held)
           end
           if outcomes[i] >= 0 and lockout.left(held) > 0 then outcomes[i] = -1 end
         end
@@ -231,6 +237,7 @@ for at = open(), #ARGV, #letters do
         if op == 'take' and not refused then
           mark = families[i].take(states[i], asked.permits, asked.tail)
           states[i].changed = true
+          if blocks[i] and blocks[i].mark == 'b' and sub(asked.tail, -1) == '?' then lockout.hold(blocks[i]) end
         end
         families[i].report(states[i], replies[before + i], outcomes[i], mark)
       end

@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
@@ -24,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
  * JointRateLimiter} asks and charges all limits of its backend together. Where limits of several backends decide, a third
  * caller may be refused by permits that one of them has charged, until another one has answered: no lock is held across a
- * network. It can only refuse: permits that are charged for a moment count like those of a call that goes, so no limit ever
+ * network. That is no violation of a limit with blocks: {@link io.ratelimited.core.Call#isUndecided}. It can only refuse: permits that are charged for a moment count like those of a call that goes, so no limit ever
  * admits more than its permits, and they are given back like those of a cancelled call. Limits elsewhere are asked about a
  * refused call, too, but not again while known answers refuse the same claims: until a retry, and one second at the most.
  *
@@ -53,7 +54,7 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
-        if (claims.length == 1 && (isInMemory(claims[0]) || !isJudgedHere(claims[0]))) {
+        if (claims.length == 1) {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
@@ -82,7 +83,7 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1 && (isInMemory(claims[0]) || !isJudgedHere(claims[0]))) {
+            if (claims.length == 1) {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
@@ -91,10 +92,6 @@ public final class AllOf {
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
         }
-    }
-
-    private static boolean isJudgedHere(Claim claim) {
-        return Held.isJudgedHere(claim) && Held.canViolate(claim);
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
@@ -161,15 +158,30 @@ public final class AllOf {
         return permits;
     }
 
-    /** The claim, of which no rejection is a violation. */
-    static Claim withoutViolation(Claim claim) {
-        return Claim.of(
+    /** The claim of a call whose other limits decide after it. */
+    static Claim undecided(Claim claim) {
+        record Undecided(
+                RateLimiter limiter,
+                @Nullable Object key,
+                long permits,
+                long maxWaitNanos,
+                int rank,
+                long patienceNanos,
+                boolean isExemptFromBlocks)
+                implements Claim {
+
+            @Override
+            public boolean isUndecided() {
+                return true;
+            }
+        }
+        return new Undecided(
                 claim.limiter(),
                 claim.key(),
                 claim.permits(),
                 claim.maxWaitNanos(),
                 claim.rank(),
-                Long.MAX_VALUE,
+                claim.patienceNanos(),
                 claim.isExemptFromBlocks());
     }
 

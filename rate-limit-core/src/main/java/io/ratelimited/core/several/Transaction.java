@@ -33,8 +33,6 @@ final class Transaction {
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
-    /** Of claims elsewhere, by the number of the claim. */
-    private final Held.@Nullable Use[] uses;
 
     /** Groups to ask about a call that is refused, so that the refusal names all. */
     private List<Group> unasked = List.of();
@@ -45,7 +43,6 @@ final class Transaction {
         this.asked = new Decision[claims.length];
         this.refusals = new Decision[claims.length];
         this.taken = new Reservation[claims.length];
-        this.uses = new Held.Use[claims.length];
     }
 
     /** Claims that one backend decides together, by their numbers. */
@@ -58,7 +55,7 @@ final class Transaction {
         List<Group> order = new ArrayList<>(remote);
         order.addAll(inMemory);
         CompletableFuture<Reservation> result = new CompletableFuture<>();
-        begin(inMemory, remote)
+        ask(inMemory, remote)
                 .thenCompose(admitted -> admitted && asksFirst(remote) ? ask(remote, List.of()) : completed(admitted))
                 .thenCompose(admitted -> admitted ? take(order, 0) : completed(false))
                 .whenComplete((admitted, failure) -> {
@@ -66,9 +63,8 @@ final class Transaction {
                         undo();
                     }
                 })
-                .thenCompose(admitted -> admitted ? completed(TwoSteps.of(taken)) : refuse())
+                .thenCompose(admitted -> admitted ? completed(keep()) : refuse())
                 .whenComplete((decided, failure) -> {
-                    leave();
                     if (failure == null) {
                         result.complete(decided);
                     } else {
@@ -80,41 +76,21 @@ final class Transaction {
         return result;
     }
 
-    private CompletableFuture<Boolean> begin(List<Group> inMemory, List<Group> remote) {
-        try {
-            for (int i = 0; i < claims.length; i++) {
-                uses[i] = AllOf.isInMemory(claims[i]) || !Held.canViolate(claims[i]) ? null : new Held.Use(claims[i]);
-            }
-            return ask(inMemory, remote);
-        } catch (RuntimeException | Error ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
-    }
-
-    private void leave() {
-        for (Held.Use use : uses) {
-            if (use != null) {
-                use.leave();
-            }
-        }
-    }
-
     private void undo() {
-        boolean[] givesBack = new boolean[taken.length];
-        for (int i = 0; i < taken.length; i++) {
-            Reservation one = taken[i];
-            givesBack[i] = one != null && !one.isRefused();
-        }
+        JointReservation.undo(taken);
+    }
+
+    /** All have been taken: the call gives nothing back because of one of them. */
+    private Reservation keep() {
         try {
-            JointReservation.undo(taken);
-        } finally {
-            for (int i = 0; i < taken.length; i++) {
-                Held.Use use = uses[i];
-                if (use != null) {
-                    use.decided(givesBack[i]);
-                }
+            for (Reservation one : taken) {
+                one.keep();
             }
+        } catch (RuntimeException | Error ex) {
+            undo();
+            throw ex;
         }
+        return TwoSteps.of(taken);
     }
 
     private static <T> CompletableFuture<T> completed(T value) {
@@ -129,24 +105,7 @@ final class Transaction {
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
     private CompletableFuture<Reservation> refuse() {
-        return decisions(unasked, knownNanos()).thenApply(any -> {
-            for (int i = 0; i < claims.length; i++) {
-                refusals[i] = refusals[i] == null ? null : noted(i, refusals[i]);
-            }
-            return AllOf.refused(refusals);
-        });
-    }
-
-    /** The refusal of a limit that has heard of it. */
-    private Decision noted(int number, Decision refusal) {
-        Claim claim = claims[number];
-        Held.Use use = uses[number];
-        if (use == null) {
-            return claim.limiter().refused(claim, refusal);
-        }
-        Decision[] noted = {refusal};
-        use.judge(() -> noted[0] = claim.limiter().refused(claim, refusal));
-        return noted[0];
+        return decisions(unasked, knownNanos()).thenApply(any -> AllOf.refused(claims, refusals));
     }
 
     /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
@@ -236,7 +195,7 @@ final class Transaction {
             return completed(true);
         }
         Group group = groups.get(next);
-        return take(group).thenCompose(decided -> {
+        return take(group, next + 1 == groups.size()).thenCompose(decided -> {
             for (int i = 0; i < decided.size(); i++) {
                 taken[group.numbers.get(i)] = decided.get(i);
                 wait = Math.max(wait, decided.get(i).waitNanos());
@@ -260,18 +219,18 @@ final class Transaction {
                 : JointReservation.refusalsOf(decided.toArray(Reservation[]::new));
     }
 
-    /** The reservations of a group, or a single refused one. */
-    private CompletableFuture<List<Reservation>> take(Group group) {
+    /**
+     * The reservations of a group, or a single refused one.
+     *
+     * @param isLast whether no limit decides after them
+     */
+    private CompletableFuture<List<Reservation>> take(Group group, boolean isLast) {
         Claim[] all = group.numbers.stream().map(number -> claims[number]).toArray(Claim[]::new);
         if (group.inMemory) {
             return completed(MemoryClaims.take(all, wait));
         }
-        for (int i = 0; i < all.length; i++) {
-            Held.Use use = uses[group.numbers.get(i)];
-            if (use != null && all.length < claims.length) {
-                use.hold();
-            }
-            all[i] = use != null && Held.isJudgedHere(all[i]) ? AllOf.withoutViolation(all[i]) : all[i];
+        for (int i = 0; i < all.length && !isLast; i++) {
+            all[i] = AllOf.undecided(all[i]);
         }
         Claim first = all[0];
         if (all.length > 1) {

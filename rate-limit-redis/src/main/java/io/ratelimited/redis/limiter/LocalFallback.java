@@ -14,6 +14,7 @@ import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.ScriptBlocks;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
@@ -139,13 +140,14 @@ final class LocalFallback {
         long permits = wanted.permits();
         Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
-        Reservation counted = text == null ? null : counted(current, text, wanted, decided.isRefused());
-        if (text != null && counted != null && violates(counted)) {
-            reply = reply.withBlock(blocks.offend(current, text));
+        Counted counted = new Counted(current, text, wanted);
+        boolean undecided = wanted.undecided() && !decided.isRefused();
+        if (!undecided && counted.violates(decided.isRefused())) {
+            reply = reply.withBlock(blocks.offend(current, Objects.requireNonNull(text)));
         }
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
-        return new RedisReservation(context.ticker(), waitingRoom, text, permits, reply, end -> {
+        RedisReservation.Charge charge = end -> {
             if (end.excess() != 0) {
                 decided.settle(permits + end.excess());
             }
@@ -160,14 +162,48 @@ final class LocalFallback {
                                         ? spent.less(-end.excess())
                                         : owed);
             }
+            counted.settle(end);
+            return reply(current, decided.decision(), permits);
+        };
+        Runnable keep = () -> {
+            if (counted.violates(false)) {
+                blocks.offend(current, Objects.requireNonNull(text));
+            }
+        };
+        return new RedisReservation(
+                context.ticker(), waitingRoom, text, permits, reply, charge, undecided ? keep : null);
+    }
+
+    /** A call of a key as evidence: counted once it is decided. */
+    private final class Counted {
+
+        private final ScriptParameters current;
+        private final @Nullable String text;
+        private final Wanted wanted;
+        private volatile @Nullable Reservation whole;
+
+        Counted(ScriptParameters current, @Nullable String text, Wanted wanted) {
+            this.current = current;
+            this.text = text;
+            this.wanted = wanted;
+        }
+
+        /** Counts the call, and returns whether the whole limit rejects it. */
+        boolean violates(boolean rejected) {
+            Reservation counted = text == null ? null : counted(current, text, wanted, rejected);
+            whole = counted;
+            return counted != null && counted.isRefused() && !counted.decision().never();
+        }
+
+        void settle(RedisReservation.Settlement end) {
+            Reservation counted = whole;
             if (counted != null && end.excess() == 0 && !end.mayBlock()) {
                 // Without a settlement as yet: what the call has cost may become known.
                 counted.release();
             } else if (counted != null) {
-                counted.settle(permits + end.excess(), end.mayBlock() && !wanted.exempt());
+                counted.settle(wanted.permits() + end.excess(), end.mayBlock() && !wanted.exempt());
             }
-            return reply(current, decided.decision(), permits);
-        });
+        }
     }
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
@@ -182,11 +218,6 @@ final class LocalFallback {
         }
         ScriptBlocks.State block = blocks.offend(current, text);
         return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
-    }
-
-    /** Returns whether the whole limit rejects a call. */
-    private static boolean violates(Reservation counted) {
-        return counted.isRefused() && !counted.decision().never();
     }
 
     /**

@@ -56,6 +56,11 @@ final class MultiLimitCall {
             return caller == null ? null : parameters.blocks();
         }
 
+        /** What is wanted of a limit that decides for itself, beside the others. */
+        private Wanted undecided() {
+            return wanted.asUndecided();
+        }
+
         private Asked asked(ScriptParameters parameters) {
             return new Asked(name, wanted, parameters);
         }
@@ -309,8 +314,9 @@ final class MultiLimitCall {
                         .exceptionally(failure -> part.limiter.peekWithoutRedis(
                                 part.caller, part.wanted.withPermits(part.together), failure)),
                 part -> part.limiter
-                        .reserveInRedis(part.caller, part.wanted)
-                        .exceptionally(failure -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)));
+                        .reserveInRedis(part.caller, part.undecided())
+                        .exceptionally(
+                                failure -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)));
     }
 
     private CompletableFuture<List<Reservation>> askThenTake(
@@ -335,7 +341,7 @@ final class MultiLimitCall {
                                 part.claim, longest, decisions.get(i).join());
                         return later != null ? CompletableFuture.completedFuture(later) : take.apply(part);
                     })
-                    .thenApply(MultiLimitCall::allOrNone);
+                    .thenApply(this::allOrNone);
         });
     }
 
@@ -347,7 +353,7 @@ final class MultiLimitCall {
                 .handle((done, failure) -> asked);
     }
 
-    private static List<Reservation> allOrNone(List<CompletableFuture<Reservation>> taken) {
+    private List<Reservation> allOrNone(List<CompletableFuture<Reservation>> taken) {
         List<Reservation> reservations = new ArrayList<>(taken.size());
         try {
             for (CompletableFuture<Reservation> one : taken) {
@@ -363,6 +369,11 @@ final class MultiLimitCall {
             giveBack(reservations);
             return refused(reservations);
         }
+        for (int i = 0; i < reservations.size(); i++) {
+            if (!parts.get(i).claim.isUndecided()) {
+                reservations.get(i).keep();
+            }
+        }
         return reservations;
     }
 
@@ -372,7 +383,8 @@ final class MultiLimitCall {
             return askThenTake(
                             part -> decided(() -> part.limiter.peekWithoutRedis(
                                     part.caller, part.wanted.withPermits(part.together), failure)),
-                            part -> decided(() -> part.limiter.reserveWithoutRedis(part.caller, part.wanted, failure)))
+                            part -> decided(
+                                    () -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)))
                     .join();
         } catch (CompletionException ex) {
             throw ex.getCause() instanceof RuntimeException cause ? cause : ex;

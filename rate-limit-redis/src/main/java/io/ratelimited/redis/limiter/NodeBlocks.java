@@ -333,6 +333,20 @@ final class NodeBlocks {
         return refusal;
     }
 
+    /**
+     * Notes that a call uses what Redis has granted it before its other limits have decided.
+     *
+     * @param since when Redis has granted it: microseconds since 1970, of Redis
+     */
+    void kept(ScriptParameters then, String text, String name, long since) {
+        deliver(
+                DeliveryKind.OFFENCE,
+                then,
+                text,
+                keys(then, name),
+                () -> then.appendDecided(begin(then, "keep"), 0, since, ""));
+    }
+
     /** Returns whether a rejected call may begin a block. */
     static boolean byRefusal(ScriptParameters current, boolean exempt) {
         ScriptBlocks own = current.blocks();

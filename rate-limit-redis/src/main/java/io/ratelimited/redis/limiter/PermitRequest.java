@@ -14,6 +14,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private final long patienceMicros;
 
     private final boolean exempt;
+    private final boolean undecided;
     /** The mark of the grant that is given back; null for a call that takes. */
     private final @Nullable String refunded;
     /** The text of its key, where that may be blocked; else null. */
@@ -33,6 +34,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         this.maxWaitMicros = micros(wanted.maxWait());
         this.patienceMicros = Math.max(maxWaitMicros, micros(wanted.patience()));
         this.exempt = wanted.exempt();
+        this.undecided = wanted.undecided();
         this.text = text;
     }
 
@@ -62,9 +64,15 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return exempt;
     }
 
+    boolean undecided() {
+        return undecided;
+    }
+
     /** What the script is told about blocks; see {@code decide.lua}. */
     String tail() {
-        return exempt ? ScriptBlocks.EXEMPT : patienceMicros > maxWaitMicros ? Long.toString(patienceMicros) : "";
+        String judged =
+                exempt ? ScriptBlocks.EXEMPT : patienceMicros > maxWaitMicros ? Long.toString(patienceMicros) : "";
+        return undecided ? judged + ScriptBlocks.UNDECIDED : judged;
     }
 
     @Nullable
@@ -81,6 +89,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     boolean asksAs(PermitRequest other) {
         return other.refunded == null
                 && exempt == other.exempt
+                && undecided == other.undecided
                 && patienceMicros == other.patienceMicros
                 && takes(other.permits, other.maxWaitMicros);
     }

@@ -10,6 +10,8 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
+import io.ratelimited.redis.limiter.RedisReservation.Charge;
+import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -120,15 +122,24 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     Reservation reservation(String name, @Nullable String text, Wanted wanted, ScriptReply reply) {
         long reservedAt = reply.decidedAt() > 0 ? reply.decidedAt() : blocks.nowMicrosOfRedis();
-        return new RedisReservation(context().ticker(), waitingRoom(), text, wanted.permits(), reply, end -> {
+        Charge charge = end -> {
             if (end.excess() > 0) {
                 charge(name, end.excess());
             } else if (end.excess() < 0) {
-                giveBack(name, -end.excess(), reply);
+                giveBack(name, -end.excess(), reply, end.undecided() ? reply.decidedAt() : 0);
             }
             blocks.charged(parameters(), text, name, end, wanted, reservedAt, reply);
             return reply.settled(end.excess(), end.elapsed());
-        });
+        };
+        Runnable keep = text != null && wanted.undecided() && isHeld(reply)
+                ? () -> blocks.kept(reply.parameters(), text, name, reply.decidedAt())
+                : null;
+        return new RedisReservation(context().ticker(), waitingRoom(), text, wanted.permits(), reply, charge, keep);
+    }
+
+    /** Returns whether Redis knows of permits, if their call is undecided. */
+    private static boolean isHeld(ScriptReply reply) {
+        return reply.admitted() && reply.decidedAt() > 0 && NodeBlocks.byRefusal(reply.parameters(), false);
     }
 
     /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
@@ -194,7 +205,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         if (replies[i].admitted() && !calls.get(i).exempt()) {
                             // Redis did not know of the block.
                             if (operation.equals("take")) {
-                                giveBack(name, calls.get(i).permits(), replies[i]);
+                                giveBack(calls.get(i), name, replies[i]);
                             }
                             replies[i] = owed;
                         }
@@ -208,9 +219,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     void late(String name, String operation, List<PermitRequest> calls, ScriptReply[] replies) {
         for (int i = replies.length - 1; operation.equals("take") && i >= 0; i--) {
             if (replies[i].admitted() && calls.get(i).refunded() == null) {
-                giveBack(name, calls.get(i).permits(), replies[i]);
+                giveBack(calls.get(i), name, replies[i]);
             }
         }
+    }
+
+    private void giveBack(PermitRequest call, String name, ScriptReply taken) {
+        giveBack(name, call.permits(), taken, call.undecided() && isHeld(taken) ? taken.decidedAt() : 0);
     }
 
     /** Asks Redis, together with other calls of the key. */
@@ -306,7 +321,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private void answer(PermitRequest call, String name, ScriptReply reply) {
         if (!call.complete(reply) && reply.admitted()) {
             // The caller has given up and was decided otherwise; nobody else could give the permits back.
-            giveBack(name, call.permits(), reply);
+            giveBack(call, name, reply);
         }
     }
 
@@ -339,8 +354,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /**
      * Gives back permits of a grant that nobody has reserved behind it, at the latest after an outage; none after a change of
      * the limit. Not repeated when the reply is lost, because permits given back twice would be permits too many.
+     *
+     * @param undecidedSince when Redis has granted them to a call that is not decided yet; 0 for other calls
      */
-    void giveBack(String name, long permits, ScriptReply taken) {
+    void giveBack(String name, long permits, ScriptReply taken, long undecidedSince) {
         String mark = taken.mark().toString();
         if (mark.isEmpty()) {
             KeyState state = taken.source() == Source.LEASE ? states().find(name) : null;
@@ -353,14 +370,21 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (then != parameters()) {
             return;
         }
+        String fullName = then.fullName(name);
+        boolean undecided = undecidedSince > 0;
         connection()
                 .deliver(
                         DeliveryKind.GIVE_BACK,
-                        then.fullName(name),
+                        undecided ? List.of(fullName, ScriptBlocks.fullName(fullName)) : List.of(fullName),
                         () -> then.appendDecided(
-                                then.begin("cancel", connection().time()), permits, mark),
+                                undecided
+                                        ? then.begin("cancel", connection().time(), blocks.liftedMicros())
+                                        : then.begin("cancel", connection().time()),
+                                permits,
+                                undecidedSince,
+                                mark),
                         // Again, since it may have been kept while others were sent.
-                        () -> returned(name));
+                        reply -> returned(name));
         returned(name);
     }
 

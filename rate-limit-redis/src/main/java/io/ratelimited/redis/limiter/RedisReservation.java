@@ -27,8 +27,9 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
      * @param reserved how many of its permits the call was charged, which was not noted before; less than 0 for fewer than was noted
      * @param mayBlock whether that says something about its caller
      * @param elapsed nanoseconds since the reply was here
+     * @param undecided whether its other limits had not decided yet
      */
-    record Settlement(long excess, long reserved, boolean mayBlock, long elapsed) {
+    record Settlement(long excess, long reserved, boolean mayBlock, long elapsed, boolean undecided) {
 
         /** Returns whether the end of a call of so many permits may begin a block. */
         boolean isJudged(long permits) {
@@ -48,6 +49,8 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     private final @Nullable String text;
     private final long permits;
     private final Charge charge;
+    /** Runs when the other limits of the call have admitted it; null if it is decided. */
+    private final AtomicReference<@Nullable Runnable> keep;
     /** Time at which the reply arrived: {@link Ticker#nanos}. */
     private final long decidedAt;
 
@@ -61,11 +64,24 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
             long permits,
             ScriptReply reply,
             Charge charge) {
+        this(ticker, waitingRoom, text, permits, reply, charge, null);
+    }
+
+    /** @param keep runs when the other limits of the call have admitted it; null for a call that is decided */
+    RedisReservation(
+            Ticker ticker,
+            WaitingRoom waitingRoom,
+            @Nullable String text,
+            long permits,
+            ScriptReply reply,
+            Charge charge,
+            @Nullable Runnable keep) {
         this.ticker = ticker;
         this.waitingRoom = waitingRoom;
         this.text = text;
         this.permits = permits;
         this.charge = charge;
+        this.keep = new AtomicReference<>(keep);
         this.reply = reply;
         this.decidedAt = ticker.nanos();
     }
@@ -115,13 +131,25 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     }
 
     @Override
+    public void keep() {
+        Runnable first = keep.getAndSet(null);
+        if (first != null && reply.admitted()) {
+            first.run();
+        }
+    }
+
+    private Settlement settlement(long excess, long reserved, boolean mayBlock) {
+        return new Settlement(excess, reserved, mayBlock, ticker.nanos() - decidedAt, keep.getAndSet(null) != null);
+    }
+
+    @Override
     public void cancel() {
         if (permits == 0 || !reply.admitted()) {
             return;
         }
         boolean first = end.compareAndSet(End.OPEN, End.CANCELLED);
         if (first || end.compareAndSet(End.RELEASED, End.CANCELLED)) {
-            charge.settle(new Settlement(-permits, first ? 0 : -permits, false, ticker.nanos() - decidedAt));
+            charge.settle(settlement(-permits, first ? 0 : -permits, false));
         }
     }
 
@@ -139,7 +167,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
         boolean first = end.compareAndSet(End.OPEN, End.SETTLED);
         if (first || end.compareAndSet(End.RELEASED, End.SETTLED)) {
             long reserved = Math.min(cost, permits) - (first ? 0 : permits);
-            reply = charge.settle(new Settlement(excess, reserved, mayBlock, ticker.nanos() - decidedAt));
+            reply = charge.settle(settlement(excess, reserved, mayBlock));
         }
     }
 
@@ -147,7 +175,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     @Override
     public void release() {
         if (reply.admitted() && end.compareAndSet(End.OPEN, End.RELEASED)) {
-            charge.settle(new Settlement(0, permits, false, ticker.nanos() - decidedAt));
+            charge.settle(settlement(0, permits, false));
         }
     }
 }

@@ -108,7 +108,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return new Wanted(permits, maxWait);
         }
         return new Wanted(
-                permits, maxWait, Math.max(call.maxWaitNanos(), call.patienceNanos()), call.isExemptFromBlocks());
+                permits,
+                maxWait,
+                Math.max(call.maxWaitNanos(), call.patienceNanos()),
+                call.isExemptFromBlocks(),
+                call.isUndecided());
     }
 
     /** A call without more than this. */

@@ -32,6 +32,9 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
     /** The tail of a call that is exempt from blocks. */
     public static final String EXEMPT = "!";
 
+    /** The end of the tail of a call that other limits may still reject. */
+    public static final String UNDECIDED = "?";
+
     /** As in the script. */
     private static final int MOST_LEVEL = 1000;
 

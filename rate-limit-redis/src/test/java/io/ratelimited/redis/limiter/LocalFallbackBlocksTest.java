@@ -28,6 +28,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Who is blocked by an instance whose Redis is away. In one thread, on a time that the test moves. */
 class LocalFallbackBlocksTest {
@@ -133,6 +134,24 @@ class LocalFallbackBlocksTest {
         assertThat(isBlocked(limiter)).isFalse();
         innocent.settle(1);
         assertThat(isBlocked(limiter)).isTrue();
+    }
+
+    /** Beside a limit that decides later, the call may give its permits back in the next moment. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void permitsOfACallThatIsNotDecidedAreNoEvidence(boolean kept) {
+        RateLimiter limiter = limiter(builder(Algorithm.FIXED_WINDOW).build(), 1);
+        RedisRateLimiter own = (RedisRateLimiter) limiter;
+        Reservation call = own.reserveLocally("a", new Wanted(3, 0).asUndecided());
+        assertThat(limiter.tryAcquire("a", 1)).isFalse();
+        assertThat(isBlocked(limiter)).isFalse();
+        if (kept) {
+            call.keep();
+        } else {
+            call.cancel();
+        }
+        assertThat(limiter.tryAcquire("a", 2)).isEqualTo(!kept);
+        assertThat(isBlocked(limiter)).isEqualTo(kept);
     }
 
     @Test

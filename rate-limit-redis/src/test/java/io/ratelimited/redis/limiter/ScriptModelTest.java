@@ -506,8 +506,8 @@ class ScriptModelTest {
         }
 
         private void giveBack(long permits, ScriptReply verdict) {
-            limiter.giveBack(TOGETHER, permits, verdict);
-            limiter.giveBack(ALONE, permits, verdict);
+            limiter.giveBack(TOGETHER, permits, verdict, 0);
+            limiter.giveBack(ALONE, permits, verdict, 0);
         }
 
         private void charge(long permits) {

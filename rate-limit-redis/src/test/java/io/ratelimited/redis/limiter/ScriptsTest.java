@@ -312,12 +312,12 @@ class ScriptsTest {
         ScriptReply[] replies =
                 limiter.ask("k", "take", limiter.parameters(), calls).join();
         for (int time = 0; time < 3; time++) {
-            limiter.giveBack("k", 2, replies[1]);
+            limiter.giveBack("k", 2, replies[1], 0);
             assertThat(left(limiter)).isEqualTo(100 - 13);
         }
-        limiter.giveBack("k", 5, replies[0]);
-        limiter.giveBack("k", 7, replies[2]);
-        limiter.giveBack("k", 2, replies[1]);
+        limiter.giveBack("k", 5, replies[0], 0);
+        limiter.giveBack("k", 7, replies[2], 0);
+        limiter.giveBack("k", 2, replies[1], 0);
         assertThat(left(limiter)).isEqualTo(99);
     }
 

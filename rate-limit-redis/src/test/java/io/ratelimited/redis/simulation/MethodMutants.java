@@ -27,7 +27,7 @@ final class MethodMutants {
                 MethodMutant.changed(
                         "what is over the share of a node alone begins a block",
                         Plans.BLOCKS,
-                        "limiter.LocalFallback",
+                        "limiter.LocalFallback$Counted",
                         "violates",
                         Always.class),
                 MethodMutant.skipped(

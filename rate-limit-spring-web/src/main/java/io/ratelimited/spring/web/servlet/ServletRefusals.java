@@ -12,6 +12,8 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.Objects;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
@@ -84,6 +86,32 @@ public final class ServletRefusals {
     @Nullable
     Refusal in(Throwable failure) {
         return Refusal.in(failure, status, limits::findsItsLimit);
+    }
+
+    /** Returns whether an exception is a rejection, or was caused by one. */
+    public boolean isRejection(Throwable failure) {
+        return in(failure) != null;
+    }
+
+    /**
+     * Words a rejection for frameworks that write responses by themselves, and sets the headers that every response to it has.
+     *
+     * @param failure a {@link #isRejection rejection}
+     * @param writer writes the response: the status, and the problem as JSON
+     */
+    public <T> T worded(
+            HttpServletRequest request,
+            HttpServletResponse response,
+            Exception failure,
+            BiFunction<Integer, byte[], T> writer)
+            throws IOException {
+        setHeaders(request, response, failure);
+        Refusal refusal = Objects.requireNonNull(in(failure));
+        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+            log.log(invalid);
+        }
+        Refusal worded = problems.worded(refusal, request::getLocale, request.getRequestURI());
+        return writer.apply(worded.status(), problems.json(worded.getBody()));
     }
 
     /** Sets the headers that every response to a rejection has, whoever answers it, and those that let scripts read them. */

@@ -32,12 +32,15 @@ import io.ratelimited.spring.web.servlet.ServletRequests;
 import io.ratelimited.spring.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
+import jakarta.ws.rs.ext.ExceptionMapper;
 import java.util.OptionalInt;
 import java.util.stream.Stream;
+import org.glassfish.jersey.server.ResourceConfig;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -218,6 +221,18 @@ public final class ServletRateLimitAutoConfiguration {
                 return null;
             }
             return new RefusalPage.Dispatcher(registered.getServletName(), registered.getServlet());
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnClass({ResourceConfig.class, ExceptionMapper.class})
+    static class Jersey {
+
+        @Bean("io.ratelimited.rateLimitJerseyRefusals")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        static BeanPostProcessor rateLimitJerseyRefusals(ObjectProvider<ServletRefusals> refusals) {
+            return JerseyRefusals.registering(refusals::getObject);
         }
     }
 

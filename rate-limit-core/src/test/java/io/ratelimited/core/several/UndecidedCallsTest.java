@@ -1,0 +1,118 @@
+package io.ratelimited.core.several;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * A limit elsewhere is told which calls other limits may still reject, and what becomes of them: so it can tell a rejection by
+ * permits that come back from a violation.
+ */
+class UndecidedCallsTest {
+
+    private final List<String> told = new ArrayList<>();
+    private final RateLimiter memory = limiter("memory");
+    private final FarLimiter far = far("far");
+    private final FarLimiter farther = far("farther");
+    private Runnable whenCharged = () -> {};
+    private @Nullable RuntimeException failure;
+
+    private static RateLimiter limiter(String name) {
+        return new InMemoryRateLimiter(
+                Limit.of(name, Algorithm.TOKEN_BUCKET).rate("1/h").build(), new ManualTicker(), 10);
+    }
+
+    private FarLimiter far(String name) {
+        return new FarLimiter(limiter(name), Runnable::run) {
+
+            @Override
+            public boolean decidesWith(RateLimiter other) {
+                return this == other;
+            }
+
+            @Override
+            public Reservation reserve(Call call) {
+                told.add(name + (call.isUndecided() ? " undecided" : " taken"));
+                Reservation taken = super.reserve(call);
+                whenCharged.run();
+                return (Reservation) Proxy.newProxyInstance(
+                        getClass().getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
+                            if (List.of("keep", "cancel").contains(method.getName())) {
+                                told.add(name + " " + method.getName());
+                            }
+                            if (method.getName().equals("keep") && failure != null) {
+                                throw failure;
+                            }
+                            try {
+                                return method.invoke(taken, arguments);
+                            } catch (InvocationTargetException ex) {
+                                throw ex.getCause();
+                            }
+                        });
+            }
+        };
+    }
+
+    private static Reservation reserve(boolean blocking, RateLimiter... limiters) {
+        List<Claim> claims = Stream.of(limiters)
+                .map(limiter -> Claim.of(limiter, "key", 1, 0))
+                .toList();
+        return blocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallThatAllLimitsAdmitIsKept(boolean blocking) {
+        assertThat(reserve(blocking, far, memory).isRefused()).isFalse();
+        assertThat(told).containsExactly("far undecided", "far keep");
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallThatALaterLimitRejectsGivesBackAndIsNotKept(boolean blocking) {
+        whenCharged = () -> assertThat(memory.tryAcquire("key", 1)).isTrue();
+        assertThat(reserve(blocking, far, memory).isRefused()).isTrue();
+        assertThat(told).containsExactly("far undecided", "far cancel");
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallUnderOneLimitIsDecidedAtOnce(boolean blocking) {
+        assertThat(reserve(blocking, far).isRefused()).isFalse();
+        assertThat(told).containsExactly("far taken");
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void theLastOfSeveralLimitsElsewhereDecidesForGood(boolean blocking) {
+        assertThat(reserve(blocking, far, farther).isRefused()).isFalse();
+        assertThat(told).containsExactly("far undecided", "farther taken", "far keep", "farther keep");
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void permitsAreGivenBackIfABackendFailsToKeepThem(boolean blocking) {
+        failure = new IllegalStateException("keeps nothing");
+        assertThatThrownBy(() -> reserve(blocking, far, memory)).hasStackTraceContaining("keeps nothing");
+        failure = null;
+        assertThat(memory.peek("key", 1, 0).admitted()).isTrue();
+        assertThat(far.peek("key", 1, 0).admitted()).isTrue();
+    }
+}
