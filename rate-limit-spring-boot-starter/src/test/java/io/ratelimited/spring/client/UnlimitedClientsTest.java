@@ -58,14 +58,32 @@ class UnlimitedClientsTest {
     };
 
     @Test
-    void eachIsNamedAtStartup(CapturedOutput output) {
+    void eachClientIsNamedAtStartup(CapturedOutput output) {
         assertThat(warningsOf(OwnClients.class, output, CLIENT))
-                .hasSize(5)
-                .anyMatch(line -> line.contains("bean 'balanced'") && line.contains("RestClient.Builder itself"))
+                .hasSize(2)
                 .anyMatch(line -> line.contains("bean 'client'") && line.contains("this RestClient itself"))
-                .anyMatch(line -> line.contains("bean 'template'") && line.contains("this RestTemplate itself"))
-                .anyMatch(line -> line.contains("bean 'reactiveBalanced'") && line.contains("WebClient.Builder itself"))
                 .anyMatch(line -> line.contains("bean 'reactive'") && line.contains("this WebClient itself"));
+    }
+
+    /** No post-processor sees them. */
+    @Test
+    void buildersThatAreRegisteredAsTheyAreAreNamed(CapturedOutput output) {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.class,
+                        ClientRateLimitAutoConfiguration.class))
+                .withInitializer(context -> {
+                    context.getBeanFactory().registerSingleton("blocking", RestClient.builder());
+                    context.getBeanFactory().registerSingleton("template", new RestTemplate());
+                    context.getBeanFactory().registerSingleton("reactive", WebClient.builder());
+                })
+                .withPropertyValues(CLIENT)
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output.getAll().lines().filter(line -> line.contains("[RL-230]")))
+                .hasSize(3)
+                .anyMatch(line -> line.contains("bean 'blocking'") && line.contains("this RestClient.Builder itself"))
+                .anyMatch(line -> line.contains("bean 'template'") && line.contains("this RestTemplate itself"))
+                .anyMatch(line -> line.contains("bean 'reactive'") && line.contains("this WebClient.Builder itself"));
     }
 
     @Test

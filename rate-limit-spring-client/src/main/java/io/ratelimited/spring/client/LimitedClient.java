@@ -31,6 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -49,6 +50,8 @@ public final class LimitedClient {
 
     /** A call that takes less time has not waited: that is the cost of a decision. */
     private static final long SHORTEST_WAIT_NANOS = 1_000_000;
+
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private static final String REMEDY =
             "Call the other side by WebClient, or on Schedulers.boundedElastic(), or use the policy REJECT.";
@@ -130,19 +133,38 @@ public final class LimitedClient {
      * @throws CancellationException when interrupted while it waits; the flag is set
      */
     ClientCall enter(OutgoingRequest request) {
+        return enter(request, null);
+    }
+
+    /**
+     * {@link #enter} for a call that can be cancelled, which ends its wait a tenth of a second later at the latest.
+     *
+     * @param cancelled whether it was; null for a call that cannot be
+     */
+    ClientCall enter(OutgoingRequest request, @Nullable BooleanSupplier cancelled) {
         try {
-            return enforcer.threads()
-                    .await(
-                            named,
-                            REMEDY,
-                            terms.policy == Policy.WAIT,
-                            mayWait -> enterAsync(request, mayWait ? terms.maxWaitNanos : 0));
+            return enforcer.threads().await(named, REMEDY, terms.policy == Policy.WAIT, mayWait -> {
+                CompletableFuture<ClientCall> entered = enterAsync(request, mayWait ? terms.maxWaitNanos : 0);
+                if (cancelled != null) {
+                    cancelWhen(cancelled, entered);
+                }
+                return entered;
+            });
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
             CancellationException interrupted = new CancellationException(
                     "The thread was interrupted while a call of client '" + name + "' waited");
             interrupted.initCause(ex);
             throw interrupted;
+        }
+    }
+
+    /** Looks again and again while the call waits: libraries report a cancellation to no interceptor. */
+    private void cancelWhen(BooleanSupplier cancelled, CompletableFuture<ClientCall> entered) {
+        if (cancelled.getAsBoolean()) {
+            entered.cancel(false);
+        } else if (!entered.isDone()) {
+            Runnable unused = ticker.schedule(ticker.nanos() + LOOK_NANOS, () -> cancelWhen(cancelled, entered));
         }
     }
 

@@ -6,8 +6,8 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
 /**
- * Warns of clients and builders of the application's own making, such as those for a load balancer: Spring Boot's customizers
- * do not reach them, so nothing limits their calls.
+ * Warns of clients that were built without limits, to which nothing can be added, and of builders that are registered as they
+ * are: {@link OwnBuilders} does not see them. Nothing limits their calls.
  *
  * @param <T> the class of the client or builder
  */

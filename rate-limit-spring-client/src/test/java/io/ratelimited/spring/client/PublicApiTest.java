@@ -4,7 +4,7 @@ import io.ratelimited.core.PublicApi;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** This module promises nothing to applications: all of it is internal. */
+/** What this module promises to applications. */
 @Tag("once")
 class PublicApiTest {
 

@@ -10,15 +10,23 @@ import io.ratelimited.spring.client.AnsweringHost;
 import io.ratelimited.spring.client.BlockingClientInterceptor;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.client.OkHttpInterceptor;
+import io.ratelimited.spring.client.OwnBuilders;
 import io.ratelimited.spring.client.ReactiveClientFilter;
 import io.ratelimited.spring.client.SentOnce;
 import io.ratelimited.spring.client.UnlimitedClients;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.okhttp.RateLimitInterceptor;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
+import okhttp3.OkHttpClient;
 import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
 import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
+import org.springframework.ai.anthropic.http.okhttp.AnthropicHttpClientBuilderCustomizer;
+import org.springframework.ai.openai.http.okhttp.OpenAiHttpClientBuilderCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -42,6 +50,7 @@ import org.springframework.context.annotation.Lazy;
 import org.springframework.context.event.ContextClosedEvent;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
+import org.springframework.http.client.ClientHttpRequestInterceptor;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
@@ -50,8 +59,8 @@ import reactor.core.publisher.Mono;
 import reactor.netty.http.client.HttpClient;
 
 /**
- * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that is built by
- * Spring Boot's builders, HTTP interface clients of service groups included.
+ * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that a builder of
+ * Spring Boot or a bean builds, HTTP interface clients of service groups included, and the clients of the SDKs of Spring AI.
  */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @Conditional({OnEnabledCondition.class, OnClientsCondition.class})
@@ -60,6 +69,7 @@ public final class ClientRateLimitAutoConfiguration {
 
     private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
     private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
+    private static final String OK_HTTP = "okhttp3.OkHttpClient";
 
     /** The clients, and the end of their waits, in the context of a hierarchy that has the limits. */
     @Configuration(proxyBeanMethods = false)
@@ -76,7 +86,7 @@ public final class ClientRateLimitAutoConfiguration {
                 ConfigurableListableBeanFactory beans) {
             Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
             ClassLoader loader = getClass().getClassLoader();
-            if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
+            if (Stream.of(REST_CLIENT, WEB_CLIENT, OK_HTTP).noneMatch(name -> ClassUtils.isPresent(name, loader))) {
                 throw new InvalidRateLimitException(
                         "Property rate-limit.clients has " + clients.keySet()
                                 + ", but nothing on the class path builds clients that can be limited",
@@ -181,6 +191,24 @@ public final class ClientRateLimitAutoConfiguration {
             return template -> template.getInterceptors().add(interceptor);
         }
 
+        @Bean("io.ratelimited.rateLimitOwnBlockingBuilders")
+        static OwnBuilders rateLimitOwnBlockingBuilders(ObjectProvider<BlockingClientInterceptor> interceptors) {
+            return new OwnBuilders(bean -> {
+                if (bean instanceof RestClient.Builder builder) {
+                    builder.requestInterceptors(all -> limit(all, interceptors));
+                } else if (bean instanceof RestTemplate template) {
+                    limit(template.getInterceptors(), interceptors);
+                }
+            });
+        }
+
+        private static void limit(
+                List<ClientHttpRequestInterceptor> all, ObjectProvider<BlockingClientInterceptor> interceptors) {
+            if (all.stream().noneMatch(BlockingClientInterceptor.class::isInstance)) {
+                all.add(interceptors.getObject());
+            }
+        }
+
         @Bean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
         @Lazy(false)
         static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
@@ -237,6 +265,15 @@ public final class ClientRateLimitAutoConfiguration {
             return builder -> builder.filter(filter);
         }
 
+        @Bean("io.ratelimited.rateLimitOwnBuilders")
+        static OwnBuilders rateLimitOwnBuilders(ObjectProvider<ReactiveClientFilter> filters) {
+            return new OwnBuilders(bean -> {
+                if (bean instanceof WebClient.Builder builder && !isLimited(builder)) {
+                    builder.filter(filters.getObject());
+                }
+            });
+        }
+
         @Bean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
         @Lazy(false)
         static UnlimitedClients<WebClient.Builder> rateLimitUnlimitedWebClientBuilders(
@@ -262,6 +299,41 @@ public final class ClientRateLimitAutoConfiguration {
             AtomicBoolean limited = new AtomicBoolean();
             builder.filters(all -> limited.set(all.stream().anyMatch(ReactiveClientFilter.class::isInstance)));
             return limited.get();
+        }
+    }
+
+    /** Clients that are built on OkHttp, by the application or by Spring AI for the SDKs of OpenAI and Anthropic. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(OkHttpClient.class)
+    static class OkHttpConfiguration {
+
+        @Bean("io.ratelimited.rateLimitInterceptor")
+        RateLimitInterceptor rateLimitInterceptor(LimitedClients clients) {
+            return new OkHttpInterceptor(clients);
+        }
+
+        /** The last customizer, so that its interceptor stands innermost. */
+        @Configuration(proxyBeanMethods = false)
+        @ConditionalOnClass(OpenAiHttpClientBuilderCustomizer.class)
+        static class OpenAiConfiguration {
+
+            @Bean("io.ratelimited.rateLimitOpenAiCustomizer")
+            @Order(Ordered.LOWEST_PRECEDENCE)
+            OpenAiHttpClientBuilderCustomizer rateLimitOpenAiCustomizer(RateLimitInterceptor interceptor) {
+                return builder -> builder.interceptor(interceptor);
+            }
+        }
+
+        /** As {@link OpenAiConfiguration}. */
+        @Configuration(proxyBeanMethods = false)
+        @ConditionalOnClass(AnthropicHttpClientBuilderCustomizer.class)
+        static class AnthropicConfiguration {
+
+            @Bean("io.ratelimited.rateLimitAnthropicCustomizer")
+            @Order(Ordered.LOWEST_PRECEDENCE)
+            AnthropicHttpClientBuilderCustomizer rateLimitAnthropicCustomizer(RateLimitInterceptor interceptor) {
+                return builder -> builder.interceptor(interceptor);
+            }
         }
     }
 }

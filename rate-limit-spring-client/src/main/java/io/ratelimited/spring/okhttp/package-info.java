@@ -1,0 +1,5 @@
+/** Limits on the calls of OkHttp clients that the application builds. */
+@NullMarked
+package io.ratelimited.spring.okhttp;
+
+import org.jspecify.annotations.NullMarked;
