@@ -13,6 +13,7 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.text.KeyMask;
@@ -238,6 +239,7 @@ class ChangeRacesTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatAChangeOfTheirLimitDoesNotSuitAreOneWarning(CapturedOutput output) {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=10/s")
@@ -264,6 +266,7 @@ class ChangeRacesTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatAnInstanceCannotApplyAtItsStartAreOneWarning(CapturedOutput output) {
         for (int i = 0; i < 10_000; i++) {
             fleet.put("search", CanonicalKey.digest("k" + i), "tier=platinum", null);

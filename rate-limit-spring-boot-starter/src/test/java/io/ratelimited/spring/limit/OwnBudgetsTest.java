@@ -8,8 +8,10 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** How many callers have a budget of their own, and how different these are. */
 class OwnBudgetsTest {
@@ -19,6 +21,7 @@ class OwnBudgetsTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void tenThousandCallersHaveAsManyDifferentBudgetsAndTheRemedyHelpsTheNext() {
         Contexts.runner(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=5/h")

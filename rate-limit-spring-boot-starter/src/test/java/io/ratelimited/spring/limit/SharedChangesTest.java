@@ -14,6 +14,7 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
@@ -55,6 +56,7 @@ class SharedChangesTest {
             "rate-limit.limits.search.tiers.gold.rate", "50/s"));
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatNoCallerHasAnyMoreAreForgotten() {
         run((context, limits) -> {
             ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
