@@ -107,11 +107,11 @@ class LoopbackTest {
 
     @ParameterizedTest
     @CsvSource({
-        "TOKEN_BUCKET, 60, 99",
-        "FIXED_WINDOW, 10, 80",
-        "SLIDING_LOG, 10, 80",
-        "RETRY_AFTER_ONLY, 10, 80",
-        "RESET_SINCE_1970, 10, 80",
+        "TOKEN_BUCKET, 20, 95",
+        "FIXED_WINDOW, 6, 75",
+        "SLIDING_LOG, 6, 75",
+        "RETRY_AFTER_ONLY, 6, 75",
+        "RESET_SINCE_1970, 6, 75",
         "NONSENSE, 3, 99"
     })
     void afterTheFirstAnswerNothingIsRefusedAndTheLimitIsUsed(Kind kind, long seconds, long leastPercentUsed)

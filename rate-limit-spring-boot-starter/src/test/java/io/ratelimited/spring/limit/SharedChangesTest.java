@@ -13,6 +13,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import java.time.Duration;
@@ -54,6 +55,7 @@ class SharedChangesTest {
             "rate-limit.limits.search.tiers.gold.rate", "50/s"));
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatNoCallerHasAnyMoreAreForgotten() {
         run((context, limits) -> {
             ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");

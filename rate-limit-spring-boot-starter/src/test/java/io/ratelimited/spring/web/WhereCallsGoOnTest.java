@@ -273,7 +273,7 @@ class WhereCallsGoOnTest {
     /** A connection that sends one request after the other. */
     private record KeptOpen(Socket socket, InputStream in) implements AutoCloseable {
 
-        private static final int REQUESTS = 300;
+        private static final int REQUESTS = 100;
         /** Longer than any answer of a server that gives one. */
         private static final int PATIENCE_MILLIS = 60_000;
 

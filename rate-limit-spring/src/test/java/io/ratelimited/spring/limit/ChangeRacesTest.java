@@ -13,6 +13,7 @@ import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.text.KeyMask;
@@ -235,6 +236,7 @@ class ChangeRacesTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatAChangeOfTheirLimitDoesNotSuitAreOneWarning(CapturedLog output) {
         ContextRunner.limited(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=10/s")
@@ -260,6 +262,7 @@ class ChangeRacesTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void budgetsThatAnInstanceCannotApplyAtItsStartAreOneWarning(CapturedLog output) {
         for (int i = 0; i < 10_000; i++) {
             fleet.put("search", CanonicalKey.digest("k" + i), "tier=platinum", null);

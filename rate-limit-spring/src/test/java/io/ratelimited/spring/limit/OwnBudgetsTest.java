@@ -8,7 +8,9 @@ import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.UnreportedChanges;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** How many callers have a budget of their own, and how different these are. */
 class OwnBudgetsTest {
@@ -18,6 +20,7 @@ class OwnBudgetsTest {
     }
 
     @Test
+    @ExtendWith(UnreportedChanges.class)
     void tenThousandCallersHaveAsManyDifferentBudgetsAndTheRemedyHelpsTheNext() {
         ContextRunner.limited(new ManualTicker())
                 .withPropertyValues("rate-limit.limits.search.rate=5/h")
