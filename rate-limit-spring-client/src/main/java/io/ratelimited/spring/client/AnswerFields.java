@@ -25,8 +25,8 @@ public final class AnswerFields {
 
     private static final Pattern COUNT = Pattern.compile("(\\d{1,15})(?:\\.\\d{1,9})?(?:\\s*;\\s*w=(\\d{1,9}))?");
 
-    /** Names of the three fields of a quota of calls; quotas of tokens or bytes say nothing about a call. */
-    private record Dialect(String before, String after) {
+    /** Names of the three fields of a quota of calls or tokens. */
+    private record Dialect(String before, String after, boolean ofCalls) {
 
         private String field(String name) {
             return before + name + after;
@@ -38,11 +38,15 @@ public final class AnswerFields {
     }
 
     private static final List<Dialect> DIALECTS = List.of(
-            new Dialect("X-RateLimit-", ""),
-            new Dialect("X-Rate-Limit-", ""),
-            new Dialect("RateLimit-", ""),
-            new Dialect("X-RateLimit-", "-Requests"),
-            new Dialect("Anthropic-RateLimit-Requests-", ""));
+            new Dialect("X-RateLimit-", "", true),
+            new Dialect("X-Rate-Limit-", "", true),
+            new Dialect("RateLimit-", "", true),
+            new Dialect("X-RateLimit-", "-Requests", true),
+            new Dialect("Anthropic-RateLimit-Requests-", "", true),
+            new Dialect("X-RateLimit-", "-Tokens", false),
+            new Dialect("Anthropic-RateLimit-Tokens-", "", false),
+            new Dialect("Anthropic-RateLimit-Input-Tokens-", "", false),
+            new Dialect("Anthropic-RateLimit-Output-Tokens-", "", false));
 
     private AnswerFields() {}
 
@@ -58,7 +62,7 @@ public final class AnswerFields {
         long retryAfter = status == 429 || status == 503 || status == 403 ? retryAfter(fields, now) : 0;
         List<Quota> quotas = standard(fields);
         if (quotas.isEmpty()) {
-            quotas = dialect(fields, now);
+            quotas = dialects(fields, now);
         }
         return retryAfter == 0 && quotas.isEmpty() ? Answer.SILENT : new Answer(retryAfter, quotas);
     }
@@ -118,28 +122,39 @@ public final class AnswerFields {
         return lines == null || lines.isEmpty() ? Map.of() : StructuredItems.parse(String.join(",", lines));
     }
 
-    private static List<Quota> dialect(Function<String, @Nullable List<String>> fields, long nowMillis) {
+    /** The first quota of calls, and all of tokens. */
+    private static List<Quota> dialects(Function<String, @Nullable List<String>> fields, long nowMillis) {
+        List<Quota> quotas = new ArrayList<>();
         for (Dialect dialect : DIALECTS) {
-            Matcher remaining = count(single(fields, dialect.field("Remaining")));
-            if (!remaining.matches()) {
-                continue;
+            Quota quota = dialect.ofCalls && !quotas.isEmpty() ? null : quota(dialect, fields, nowMillis);
+            if (quota != null) {
+                quotas.add(quota);
             }
-            // A limit may be followed by a list of all, as in "100, 100;w=60".
-            String stated = single(fields, dialect.field("Limit"));
-            Matcher limit = count(stated == null ? null : stated.split(",", 2)[0].strip());
-            long window = remaining.group(2) == null ? 0 : AnswerTimes.seconds(Long.parseLong(remaining.group(2)));
-            long after = AnswerTimes.retryAfter(single(fields, dialect.field("Reset-After")), nowMillis);
-            long reset = after > 0 ? after : AnswerTimes.reset(single(fields, dialect.field("Reset")), nowMillis);
-            if (reset > 0 || window > 0) {
-                return List.of(new Quota(
+        }
+        return quotas;
+    }
+
+    private static @Nullable Quota quota(
+            Dialect dialect, Function<String, @Nullable List<String>> fields, long nowMillis) {
+        Matcher remaining = count(single(fields, dialect.field("Remaining")));
+        if (!remaining.matches()) {
+            return null;
+        }
+        // A limit may be followed by a list of all, as in "100, 100;w=60".
+        String stated = single(fields, dialect.field("Limit"));
+        Matcher limit = count(stated == null ? null : stated.split(",", 2)[0].strip());
+        long window = remaining.group(2) == null ? 0 : AnswerTimes.seconds(Long.parseLong(remaining.group(2)));
+        long after = AnswerTimes.retryAfter(single(fields, dialect.field("Reset-After")), nowMillis);
+        long reset = after > 0 ? after : AnswerTimes.reset(single(fields, dialect.field("Reset")), nowMillis);
+        return reset > 0 || window > 0
+                ? new Quota(
                         dialect.name(),
                         limit.matches() ? Long.parseLong(limit.group(1)) : Quota.UNKNOWN,
                         Long.parseLong(remaining.group(1)),
                         window > 0 ? window : Quota.UNKNOWN,
-                        reset > 0 ? reset : window));
-            }
-        }
-        return List.of();
+                        reset > 0 ? reset : window,
+                        dialect.ofCalls)
+                : null;
     }
 
     private static Matcher count(@Nullable String value) {

@@ -215,7 +215,8 @@ final class ClientPace {
                 Math.min(told.quota(), MOST),
                 Math.min(told.remaining(), MOST),
                 Math.min(told.windowNanos(), LONGEST),
-                Math.min(told.resetNanos(), LONGEST));
+                Math.min(told.resetNanos(), LONGEST),
+                told.ofCalls());
     }
 
     /**

@@ -11,10 +11,17 @@ import org.jspecify.annotations.Nullable;
  */
 final class ToldQuota {
 
+    /** Responses after which a cost is forgotten by two thirds, since no later call took as much. */
+    private static final int MEMORY = 100;
+
+    /** Calls that the first rest is good for at least. */
+    private static final int FIRST_CALLS = 4;
+
     private final long maxPause;
     private final CallsInFlight calls;
     private final String name;
     private final long size;
+    private final boolean ofCalls;
     private final RecentCalls recent = new RecentCalls();
     private Scope scope;
     private Budget budget;
@@ -29,6 +36,13 @@ final class ToldQuota {
     private boolean over;
     /** That call, until it ends. */
     private @Nullable Pass asking;
+    /** The rest that the last response has stated, its reset, and the time of the reset. */
+    private long left;
+
+    private long leftReset;
+    private long leftUntil;
+    /** Permits that a call takes; of a quota that is not of calls, the largest difference of two rests, slowly forgotten. */
+    private long cost;
 
     /** @param pass the call whose response names the quota first; it has ended */
     ToldQuota(long maxPause, CallsInFlight calls, Quota told, Pass pass, long now) {
@@ -36,6 +50,7 @@ final class ToldQuota {
         this.calls = calls;
         name = told.name();
         size = told.quota();
+        ofCalls = told.ofCalls();
         scope = Scope.of(pass.place());
         count(pass, now);
         budget = budget(told, pass, now);
@@ -43,7 +58,8 @@ final class ToldQuota {
     }
 
     private Budget budget(Quota told, Pass pass, long now) {
-        return new Budget(told, recent, inFlight + calls.endedSince(pass, scope), inFlight, pass.sentAt(), now);
+        return new Budget(
+                inCalls(told, now), recent, inFlight + calls.endedSince(pass, scope), inFlight, pass.sentAt(), now);
     }
 
     /** Counts the calls of a new scope. */
@@ -51,6 +67,29 @@ final class ToldQuota {
         inFlight = calls.inFlight(scope);
         last = ClientPace.later(last, calls.lastSent(scope, pass.sentAt()));
         recent.add(now);
+    }
+
+    /** Returns how many calls a quota is good for, if each takes as much as the last that took much. */
+    private Quota inCalls(Quota told, long now) {
+        long rest = told.remaining();
+        long reset = told.resetNanos();
+        // A late response can state the end of the window before: what is missing then was not taken by a call.
+        if (cost == 0 || leftUntil - (now + reset) <= leftReset / 2) {
+            // Others may have taken most of it before the first response.
+            long taken = cost == 0 ? Math.min(size - rest, rest / FIRST_CALLS) : left - rest;
+            cost = ofCalls ? 1 : Math.max(1, Math.max(taken, cost - cost / MEMORY));
+            left = rest;
+            leftReset = reset;
+            leftUntil = now + reset;
+        }
+        return ofCalls
+                ? told
+                : new Quota(
+                        name,
+                        size == Quota.UNKNOWN ? Quota.UNKNOWN : size / cost,
+                        rest / cost,
+                        told.windowNanos(),
+                        reset);
     }
 
     private void keepWhen(long now) {
@@ -77,7 +116,7 @@ final class ToldQuota {
             asking = null;
             budget = budget(told, pass, now);
         } else {
-            budget.told(told, inFlight, calls.endedSince(pass, scope), pass.sentAt(), now);
+            budget.told(inCalls(told, now), inFlight, calls.endedSince(pass, scope), pass.sentAt(), now);
         }
         keepWhen(now);
     }
@@ -171,6 +210,7 @@ final class ToldQuota {
 
     /** The quota as the endpoint shows it. */
     Map<String, Object> report() {
-        return Map.of("quota", name, "of", budget.quota(), "remaining", budget.credit());
+        return Map.of(
+                "quota", name, "of", ofCalls ? budget.quota() : size, "remaining", ofCalls ? budget.credit() : left);
     }
 }

@@ -107,6 +107,7 @@ class AnswerFieldsTest {
             read.append("; ").append(quota.remaining()).append(" of ").append(quota.quota());
             read.append(", window ").append(quota.windowNanos() < 0 ? -1 : quota.windowNanos() / 1_000_000);
             read.append(", reset ").append(quota.resetNanos() / 1_000_000);
+            read.append(quota.ofCalls() ? "" : ", not of calls");
         }
         assertThat(read).hasToString(of.expected);
     }

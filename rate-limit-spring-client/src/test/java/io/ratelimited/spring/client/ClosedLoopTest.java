@@ -40,6 +40,7 @@ class ClosedLoopTest {
 
     private static final int CALLERS = 8;
     private static final long MAX_PAUSE = Duration.ofSeconds(60).toNanos();
+    private static final long MINUTE = Duration.ofMinutes(1).toNanos();
 
     private final ManualTicker ticker = new ManualTicker(17, Instant.parse("2026-03-01T12:00:03.300Z"));
     private final Random random = new Random(33);
@@ -317,6 +318,82 @@ class ClosedLoopTest {
         run(Duration.ofSeconds(60));
         assertThat(refused).as("in flight before the first answer").isLessThanOrEqualTo(CALLERS);
         assertThat(admitted).isBetween((70 + 700 + 700) * 95L / 100, 70 + 700 + 700L);
+    }
+
+    /** A model, as OpenAI and Anthropic state its limits: requests and tokens a minute, of a bucket or of a window. */
+    private final class Model implements Server {
+
+        private final boolean bucket;
+        private final double[] limits;
+        private final double[] left;
+        private final double[] spent = new double[2];
+        private final int spread;
+        private long filled = ticker.nanos();
+
+        private Model(boolean bucket, long requests, long tokensOfCall, int spread) {
+            this.bucket = bucket;
+            this.spread = spread;
+            limits = new double[] {requests, requests * tokensOfCall};
+            left = limits.clone();
+        }
+
+        @Override
+        public int answer(Map<String, List<String>> fields) {
+            long now = ticker.nanos();
+            double passed = (now - filled) / (double) MINUTE;
+            double mean = limits[1] / limits[0];
+            double[] cost = {1, Math.rint(mean * (100 - spread + random.nextInt(1 + 2 * spread)) / 100)};
+            for (int i = 0; i < 2; i++) {
+                left[i] =
+                        bucket ? Math.min(limits[i], left[i] + limits[i] * passed) : passed >= 1 ? limits[i] : left[i];
+            }
+            filled = bucket ? now : filled + (long) passed * MINUTE;
+            boolean admitted = left[0] >= 1 && left[1] >= cost[1];
+            String[] names = {"requests", "tokens"};
+            for (int i = 0; i < 2; i++) {
+                if (admitted) {
+                    left[i] -= cost[i];
+                    spent[i] += cost[i];
+                }
+                double reset = bucket ? 60_000 * (1 - left[i] / limits[i]) : (filled + MINUTE - now) / 1e6;
+                fields.put("x-ratelimit-limit-" + names[i], List.of(String.valueOf((long) limits[i])));
+                fields.put("x-ratelimit-remaining-" + names[i], List.of(String.valueOf((long) left[i])));
+                fields.put("x-ratelimit-reset-" + names[i], List.of((long) Math.ceil(reset) + "ms"));
+            }
+            return admitted ? 200 : 429;
+        }
+
+        /** The used share of a limit, in percent. */
+        private double used(int i, long minutes) {
+            return 100 * spent[i] / (limits[i] * (bucket ? minutes + 0.75 : minutes));
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "true, 60, 50, 2, 95",
+        "true, 60, 50, 2000, 95",
+        "true, 600, 90, 2, 99",
+        "false, 600, 50, 2, 99",
+        "false, 120, 20, 2, 95",
+        // Responses that come late state the end of the window before.
+        "false, 600, 50, 200, 93"
+    })
+    void requestsAndTokensOfAModelAreKeptAndUsed(
+            boolean bucket, long requests, int spread, int latencyMillis, int percent) {
+        double[] used = new double[2];
+        for (int seed = 0; seed < 3; seed++) {
+            ClosedLoopTest loop = new ClosedLoopTest();
+            loop.random.setSeed(seed);
+            loop.latency = latencyMillis * 1_000_000;
+            Model model = loop.new Model(bucket, requests, 1_000, spread);
+            loop.run(model, loop.gate(), Duration.ofMinutes(10), 0);
+            assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
+            used[0] += model.used(0, 10) / 3;
+            used[1] += model.used(1, 10) / 3;
+        }
+        assertThat(used[0]).as("requests").isGreaterThanOrEqualTo(percent);
+        assertThat(used[1]).as("tokens").isGreaterThanOrEqualTo(percent);
     }
 
     /** Nobody tells a client of the other: it learns of it by what is left. */

@@ -33,8 +33,9 @@ public record Answer(long retryAfterNanos, List<Quota> quotas) {
      * @param remaining permits that are left, 0 or more
      * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not said
      * @param resetNanos time until the whole quota is there again, in nanoseconds and more than 0
+     * @param ofCalls whether a call takes one permit; otherwise it takes an unknown number, such as the tokens of a model
      */
-    public record Quota(String name, long quota, long remaining, long windowNanos, long resetNanos) {
+    public record Quota(String name, long quota, long remaining, long windowNanos, long resetNanos, boolean ofCalls) {
 
         /** Stands for a quota or a window that the answer does not state. */
         public static final long UNKNOWN = -1;
@@ -45,6 +46,15 @@ public record Answer(long retryAfterNanos, List<Quota> quotas) {
             require(remaining >= 0, "remaining", remaining);
             require(windowNanos == UNKNOWN || windowNanos > 0, "windowNanos", windowNanos);
             require(resetNanos > 0, "resetNanos", resetNanos);
+        }
+
+        /**
+         * Makes the rest of a quota of calls.
+         *
+         * @throws IllegalArgumentException for a value out of its range
+         */
+        public Quota(String name, long quota, long remaining, long windowNanos, long resetNanos) {
+            this(name, quota, remaining, windowNanos, resetNanos, true);
         }
     }
 }
