@@ -2,7 +2,6 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -32,7 +31,7 @@ final class Held {
     private static final ConcurrentHashMap<Budget, Held> ALL = new ConcurrentHashMap<>();
 
     /** Limiters that a call has held, by identity. */
-    private static final Map<RateLimiter, Boolean> SHARED = Collections.synchronizedMap(new WeakHashMap<>());
+    private static final Map<Object, Boolean> SHARED = Collections.synchronizedMap(new WeakHashMap<>());
 
     /** Whether there are any. */
     private static volatile boolean anyShared;
@@ -47,11 +46,11 @@ final class Held {
     private Held() {}
 
     /** A limiter, which is none but itself, and the text of a key. */
-    private record Budget(RateLimiter limiter, @Nullable Object key) {
+    private record Budget(Object limiter, @Nullable Object key) {
 
         static Budget of(Claim claim) {
             Object key = claim.key();
-            return new Budget(claim.limiter(), key == null ? null : CanonicalKey.text(key));
+            return new Budget(claim.limiter().budgets(), key == null ? null : CanonicalKey.text(key));
         }
 
         @Override
@@ -69,7 +68,7 @@ final class Held {
 
     /** Returns whether a rejection under the limit may be a violation that is judged here. */
     static boolean isJudgedHere(Claim claim) {
-        return anyShared && SHARED.containsKey(claim.limiter());
+        return anyShared && SHARED.containsKey(claim.limiter().budgets());
     }
 
     /** Returns whether rejections of a claim elsewhere can be violations at all. */
