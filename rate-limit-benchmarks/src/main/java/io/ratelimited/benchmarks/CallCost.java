@@ -23,7 +23,8 @@ import org.springframework.web.context.request.RequestContextHolder;
 import org.springframework.web.context.request.ServletRequestAttributes;
 
 /**
- * Processor time of a call through Spring, above that of an {@code @Around} that only proceeds: {@code CallCost ROW CALLS WARM_UP ROUNDS}. The
+ * Processor time of a call through Spring, above that of an {@code @Around} that only proceeds: {@code CallCost ROW CALLS WARM_UP ROUNDS}. That of
+ * a caller with its own numbers is above that of a caller in a tier. The
  * two take turns in one process, and only the time that the thread has run counts, so that a machine may do other work
  * meanwhile. A process has one row, so that no other has decided what the compiler does.
  */
@@ -61,12 +62,13 @@ public final class CallCost {
             case "id" -> spring::oursByParameter;
             case "bean" -> spring::oursByBean;
             case "charge" -> spring::oursReservedAndCharged;
+            case "numbers" -> spring::oursByNumbers;
             case "two" -> spring::oursTwice;
             case "two-keys" -> spring::oursTwiceByKeys;
             case "three" -> spring::oursThreeTimes;
             default -> throw new IllegalArgumentException("unknown row: " + args[0]);
         };
-        cost.measure(args[0], row, spring::floorAround);
+        cost.measure(args[0], row, args[0].equals("numbers") ? spring::oursByTier : spring::floorAround);
         spring.tearDown();
     }
 

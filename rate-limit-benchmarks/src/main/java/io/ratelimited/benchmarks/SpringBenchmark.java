@@ -2,6 +2,7 @@ package io.ratelimited.benchmarks;
 
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -23,6 +24,7 @@ import org.springframework.context.annotation.AnnotationConfigApplicationContext
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.env.MapPropertySource;
 
 /** A bean method that returns at once, called through a CGLIB proxy with different advice. All calls are admitted. */
 @BenchmarkMode(Mode.AverageTime)
@@ -44,7 +46,13 @@ public class SpringBenchmark {
     /** Starts the application. */
     @Setup(Level.Trial)
     public void setUp() {
-        context = new AnnotationConfigApplicationContext(Application.class);
+        context = new AnnotationConfigApplicationContext();
+        context.getEnvironment()
+                .getPropertySources()
+                .addLast(new MapPropertySource(
+                        "tiers", Map.of("rate-limit.limits.tiered.tiers.gold.rate", Tenants.NUMBERS)));
+        context.register(Application.class);
+        context.refresh();
         service = context.getBean(Service.class);
         peers = context.getBean(SpringPeers.Service.class);
         ProxyFactory factory = new ProxyFactory(new Service());
@@ -119,6 +127,18 @@ public class SpringBenchmark {
         return service.limitedThreeTimes(caller.id());
     }
 
+    /** A caller in a tier. */
+    @Benchmark
+    public String oursByTier() {
+        return service.limitedByTier(caller.id());
+    }
+
+    /** A caller with its own numbers. */
+    @Benchmark
+    public String oursByNumbers() {
+        return service.limitedByNumbers(caller.id());
+    }
+
     @Benchmark
     public String peerConcurrencyLimit() {
         return peers.concurrencyLimit(caller.id());
@@ -144,8 +164,21 @@ public class SpringBenchmark {
         return peers.giffing(caller.id());
     }
 
-    /** Names keys. */
+    /** Names keys, and knows tiers and numbers. */
     public static class Tenants {
+
+        static final String NUMBERS = "900000000/s";
+
+        private final Map<String, String> tiers = Map.of("caller-7", "gold");
+        private final Map<String, String> numbers = Map.of("caller-7", NUMBERS);
+
+        public String tierOf(String id) {
+            return tiers.getOrDefault(id, "");
+        }
+
+        public String numbersOf(String id) {
+            return numbers.getOrDefault(id, "");
+        }
 
         /** The tenant of a caller. */
         public String of(String id) {
@@ -184,6 +217,16 @@ public class SpringBenchmark {
 
         @RateLimited(rate = "1000000000/s", key = "@tenants.of(#id)")
         public String limitedByBean(String id) {
+            return id;
+        }
+
+        @RateLimited(name = "tiered", rate = "1000000000/s", key = "#id", tier = "@tenants.tierOf(#id)")
+        public String limitedByTier(String id) {
+            return id;
+        }
+
+        @RateLimited(name = "numbered", rate = "1000000000/s", key = "#id", tier = "@tenants.numbersOf(#id)")
+        public String limitedByNumbers(String id) {
             return id;
         }
 

@@ -434,7 +434,8 @@ public final class Limit {
             this.algorithm = algorithm;
         }
 
-        private Builder set(Attribute attribute, @Nullable Object value) {
+        /** Null for the default. */
+        Builder set(Attribute attribute, @Nullable Object value) {
             if (value == null) {
                 set.remove(attribute);
             } else {

@@ -5,6 +5,7 @@ import io.ratelimited.core.overload.LimitChange;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -185,6 +186,35 @@ public interface RateLimiter {
      * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY or ADAPTIVE
      */
     void update(Limit limit);
+
+    /**
+     * This limiter for callers with their own numbers, over the same budgets: the key of a call keeps what it has used, whichever
+     * numbers the call before had, as after an {@link #update}. It follows each update of this limiter, and is not closed or
+     * updated itself. Cheap, and not remembered by this limiter: one of the same numbers can be made for each call. Numbers
+     * that a later limit cannot have are those of that limit.
+     *
+     * @param numbers makes the limit of the callers from that of all, with another rate and burst; throws {@link
+     *     InvalidLimitException} if it cannot; such as a {@link CallerLimit}
+     * @throws InvalidLimitException when the present limit cannot have the numbers
+     * @throws UnsupportedOperationException when this limiter knows no numbers of callers
+     */
+    default RateLimiter ofCallers(UnaryOperator<Limit> numbers) {
+        // An algorithm that has no such numbers says so.
+        throw new UnsupportedOperationException("this backend does not support " + numbers.apply(limit()));
+    }
+
+    /**
+     * This limiter with the numbers of the last call of a key, as far as this process remembers them: in memory until the
+     * budget of the key is full again; on Redis for the last 10,000 keys at least. This limiter if the key had none of its own.
+     */
+    default RateLimiter ofKnownCaller(Object key) {
+        return this;
+    }
+
+    /** Identifies the budgets that this limiter decides over: the same object for all {@link #ofCallers} of one limiter. */
+    default Object budgets() {
+        return this;
+    }
 
     /**
      * Ends the limiter: every call that waits, and every call that would have to wait from now on, fails with a {@link

@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Policy;
 import java.lang.annotation.Documented;
 import java.lang.annotation.ElementType;
@@ -125,8 +126,11 @@ public @interface RateLimited {
     String charge() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and returns the name of the caller's plan, one of {@code
-     * rate-limit.limits.<name>.tiers}. For null, a blank or an unknown name, the limit itself applies. Default: none.
+     * SpEL expression that sees the same as {@link #key}. It returns the name of the caller's plan, one of {@code
+     * rate-limit.limits.<name>.tiers}, or the caller's own numbers: a text such as {@code 500/m} or {@code 500/m burst 1000}, or
+     * a {@link CallerLimit}. For null, a blank or an unknown name, and for numbers that the limit cannot have, the limit itself
+     * applies; so it does for numbers that a client can choose. What a caller has used stays used when its numbers change.
+     * Evaluated for each call. Default: none.
      */
     String tier() default "";
 

@@ -88,7 +88,7 @@ public interface RateLimits {
     /**
      * Returns the rest of each limit whose calls have a key, for a page that shows callers their quotas. Each decision is
      * the one that {@link #peek} returns: this takes nothing, and remembers no key. The limit itself is asked, not its
-     * tiers, unless the caller has an {@link RateLimitOperations#override override}.
+     * tiers, with the numbers that the last call of the key had from its tier expression, if this instance remembers them; unless the caller has an {@link RateLimitOperations#override override}.
      *
      * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
      * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
@@ -103,7 +103,8 @@ public interface RateLimits {
     /**
      * {@link #remaining(Object)} of a caller in a tier.
      *
-     * @param tier asked wherever a limit has a tier of this name; a limit without it is asked itself
+     * @param tier asked wherever a limit has a tier of this name; or numbers such as {@code 500/m}, which are asked wherever a
+     *     limit can have them; a limit without it is asked itself
      */
     List<Decision> remaining(@Nullable Object key, @Nullable String tier);
 }

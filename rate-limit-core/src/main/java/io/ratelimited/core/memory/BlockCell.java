@@ -2,6 +2,7 @@ package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.block.BlockRule;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -314,7 +315,14 @@ final class BlockCell extends Cell {
         }
 
         @Override
+        void within(CellParameters limit, @Nullable UnaryOperator<Limit> own) {
+            super.within(limit, own);
+            budget.within(limit.budget(), own);
+        }
+
+        @Override
         void goBackTo(long at) {
+            super.goBackTo(at);
             budget.goBackTo(at);
         }
 

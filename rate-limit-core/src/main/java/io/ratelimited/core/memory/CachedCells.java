@@ -6,6 +6,7 @@ import com.github.benmanes.caffeine.cache.RemovalCause;
 import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -112,7 +113,7 @@ final class CachedCells {
     }
 
     private Cell create(Object key, CellParameters seen, long now) {
-        CellParameters current = parameters;
+        CellParameters current = seen.numbers() == null ? parameters : seen;
         Cell initial = current.initial(current == seen ? now : now(current));
         EvictedKeys known = evicted;
         Cell cell = known == null ? null : known.continued(key, now);
@@ -131,7 +132,7 @@ final class CachedCells {
         }
         Cell last = cell.retire().newest();
         if (!isInitial(last)) {
-            evictedKeys().add(key, last);
+            evictedKeys().add(key, last, now(last.parameters()));
         }
     }
 
@@ -149,9 +150,13 @@ final class CachedCells {
         return known;
     }
 
-    /** Replaces the cell of a key whose parameters have been replaced. */
-    void follow(Object key) {
-        cells.asMap().computeIfPresent(key, (k, cell) -> cell.newest());
+    /**
+     * Replaces the cell of a key whose parameters have been replaced, or whose caller has other numbers.
+     *
+     * @param suited makes the cell with the numbers of the caller from the newest one
+     */
+    void follow(Object key, UnaryOperator<Cell> suited) {
+        cells.asMap().computeIfPresent(key, (k, cell) -> suited.apply(cell.newest()));
     }
 
     /** Replaces a cell if the key still has it. Returns the cell of the key, if there is one. */
@@ -175,7 +180,7 @@ final class CachedCells {
         }
     }
 
-    /** Gives the key a new cell. */
+    /** Gives the key a new cell, with the same numbers. */
     void reset(Object key) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {
@@ -185,7 +190,11 @@ final class CachedCells {
             if (known != null) {
                 known.forget(k);
             }
-            CellParameters current = parameters;
+            if (cell == null && parameters.limit().block() == null) {
+                return null;
+            }
+            boolean own = cell != null && cell.parameters().whole() == parameters;
+            CellParameters current = own ? cell.parameters() : parameters;
             long now = now(current);
             Cell fresh = current.initial(now);
             fresh.forgetBefore(now);

@@ -2,7 +2,9 @@ package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,6 +26,12 @@ abstract class CellParameters {
     private long changedAt;
 
     private long nanosToRemember;
+    /** The parameters of the limit, and what makes these numbers of some callers from it; null for those of the limit itself. */
+    private @Nullable CellParameters whole;
+
+    private @Nullable UnaryOperator<Limit> numbers;
+    /** The time that the wall clock showed when it had stepped back and these parameters took over; else null. */
+    private @Nullable Long wentBackTo;
 
     CellParameters(Limit limit) {
         this.limit = limit;
@@ -37,6 +45,40 @@ abstract class CellParameters {
     /** The parameters of the budget alone, without those of blocks. */
     CellParameters budget() {
         return this;
+    }
+
+    /**
+     * Notes that these are the numbers of some callers under a limit; called once, before use.
+     *
+     * @param own makes them from the limit; null if they are those of the limit
+     */
+    void within(CellParameters limit, @Nullable UnaryOperator<Limit> own) {
+        whole = limit;
+        numbers = own;
+    }
+
+    /** The parameters of the limit; these if they are no numbers of some callers. */
+    final CellParameters whole() {
+        CellParameters limit = whole;
+        return limit == null ? this : limit;
+    }
+
+    /** What makes these numbers of some callers from the limit; null for those of the limit itself. */
+    final @Nullable UnaryOperator<Limit> numbers() {
+        return numbers;
+    }
+
+    /** Returns whether cells count alike under both: the numbers are the same, and so is the limit. */
+    final boolean countsAs(CellParameters other) {
+        return this == other
+                || (whole() == other.whole()
+                        && limit.rate().equals(other.limit.rate())
+                        && limit.burst() == other.limit.burst());
+    }
+
+    /** Null unless the wall clock had stepped back. */
+    final @Nullable Long wentBackTo() {
+        return wentBackTo;
     }
 
     /** Returns whether cells count in wall-clock time instead of monotonic time. */
@@ -67,15 +109,33 @@ abstract class CellParameters {
             return;
         }
         changedAt = at;
-        boolean shrinks = isConstant(limit) || limit.burst() < before.limit.burst();
-        nanosToRemember = Math.max(shrinks ? before.idleNanos() : 0, before.nanosToForget(at));
+        nanosToRemember = nanosToRemember(before, at);
         if (initial != null || before.initial != null) {
             initial = follow(before.initial(at), at);
         }
     }
 
+    /** How long cells have to be kept which had other parameters before, although they are in their initial state. */
+    final long nanosToRemember(CellParameters before, long at) {
+        boolean shrinks = isConstant(limit) || limit.burst() < before.limit.burst();
+        return Math.max(shrinks ? before.idleNanos() : 0, before.nanosToForget(at));
+    }
+
+    /** Returns whether one permit takes longer to come back than under others. */
+    final boolean isSlowerThan(CellParameters other) {
+        if (isConstant(limit) || isConstant(other.limit)) {
+            return isConstant(other.limit);
+        }
+        Rate own = limit.rate();
+        Rate that = other.limit.rate();
+        return (double) own.period().toNanos() / own.permits()
+                > (double) that.period().toNanos() / that.permits();
+    }
+
     /** Tells parameters of the calendar that they take over because the wall clock has stepped back; called once, before use. */
-    void goBackTo(long at) {}
+    void goBackTo(long at) {
+        wentBackTo = at;
+    }
 
     /**
      * Returns how long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk

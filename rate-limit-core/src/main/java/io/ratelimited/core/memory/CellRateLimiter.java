@@ -1,9 +1,11 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
@@ -14,11 +16,13 @@ import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides for every algorithm that counts over time. A limit without keys has its one cell in a field; the map for the
+ * Decides for every algorithm that counts over time, or for those callers of such a limiter who have their own numbers: over the
+ * same cells, each of which follows the numbers of its last call as it follows a change of the limit. A limit without keys has its one cell in a field; the map for the
  * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
 final class CellRateLimiter implements MemoryLimiter {
@@ -28,6 +32,11 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
+
+    /** The limiter of all callers, which has the cells; this one unless it is that of callers with their own numbers. */
+    private final CellRateLimiter whole;
+    /** Makes the limit of callers with their own numbers from that of all. */
+    private final UnaryOperator<Limit> numbers;
 
     private final SteadyClock clock;
     /** Time at which this limiter began: {@link Ticker#nanos}. */
@@ -57,6 +66,8 @@ final class CellRateLimiter implements MemoryLimiter {
      * @param observer hears of each block that starts, under no lock
      */
     CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
+        this.whole = this;
+        this.numbers = UnaryOperator.identity();
         this.observer = observer;
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
@@ -67,6 +78,122 @@ final class CellRateLimiter implements MemoryLimiter {
         holdClock();
     }
 
+    /** The limiter of callers with their own numbers. */
+    private CellRateLimiter(CellRateLimiter whole, UnaryOperator<Limit> numbers) {
+        this.whole = whole;
+        this.numbers = numbers;
+        this.observer = whole.observer;
+        this.clock = whole.clock;
+        this.waitingRoom = whole.waitingRoom;
+        this.maximumKeys = whole.maximumKeys;
+        this.base = whole.base;
+        this.single = whole.single;
+        this.parameters = parametersUnder(whole.parameters);
+    }
+
+    @Override
+    public CellRateLimiter ofCallers(UnaryOperator<Limit> own) {
+        return new CellRateLimiter(whole, own);
+    }
+
+    @Override
+    public CellRateLimiter ofKnownCaller(Object key) {
+        CachedCells cells = whole.keyed;
+        Cell cell = cells == null ? null : cells.known(key);
+        UnaryOperator<Limit> own = cell == null ? null : cell.parameters().numbers();
+        try {
+            return own == null ? this : new CellRateLimiter(whole, own);
+        } catch (InvalidLimitException ex) {
+            return this; // the limit has changed since then
+        }
+    }
+
+    @Override
+    public Object budgets() {
+        return whole;
+    }
+
+    private CellParameters parametersUnder(CellParameters limit) {
+        Limit own = numbers.apply(limit.limit());
+        if (own.equals(limit.limit())) {
+            return limit;
+        }
+        CellParameters made = CellFactory.parameters(own, base, base);
+        made.within(limit, numbers);
+        return made;
+    }
+
+    /** The parameters for calls that begin now. */
+    private CellParameters current() {
+        CellParameters known = parameters;
+        return whole == this || known.whole() == whole.parameters ? known : changed();
+    }
+
+    /** The parameters of callers with their own numbers after a change of the limit; its own if it cannot have the numbers. */
+    private CellParameters changed() {
+        synchronized (whole) {
+            CellParameters limit = whole.parameters;
+            if (parameters.whole() != limit) {
+                try {
+                    parameters = parametersUnder(limit);
+                } catch (InvalidLimitException ex) {
+                    parameters = limit;
+                }
+            }
+            return parameters;
+        }
+    }
+
+    /** The parameters for the cell of a key now, also during a change of the limit. */
+    private CellParameters wanted(@Nullable Object key) {
+        CellParameters wanted = current();
+        for (CellParameters.Change change; (change = wanted.change()) != null; ) {
+            wanted = change.next();
+        }
+        return key == null ? wanted.budget() : wanted;
+    }
+
+    /** Returns whether a cell counts by other numbers than those of the calls of this limiter. */
+    private boolean isOfOthers(@Nullable Object key, Cell cell, CellParameters current) {
+        CellParameters own = cell.parameters();
+        return own != current && own.change() == null && !own.countsAs(wanted(key));
+    }
+
+    /** Returns whether the limit has changed meanwhile under which the caller of a cell has its numbers. */
+    private static boolean isOutdated(Cell cell) {
+        return cell.parameters().whole().change() != null;
+    }
+
+    private Cell suited(@Nullable Object key, Cell cell) {
+        CellParameters wanted = wanted(key);
+        return cell.parameters().countsAs(wanted) ? cell : follow(cell.retire(), wanted, key != null);
+    }
+
+    /**
+     * The cell after a change of the numbers. A cell whose burst shrinks gets its own parameters, which have it kept until it
+     * would have been full under those before.
+     */
+    private Cell follow(Cell cell, CellParameters wanted, boolean forgets) {
+        CellParameters before = cell.parameters();
+        long at = now(wanted);
+        Cell state = cell;
+        Long back = wanted.whole().wentBackTo();
+        if (back != null && before.whole() != wanted.whole()) {
+            CellParameters shown = CellFactory.parameters(before.limit(), base, base);
+            shown.goBackTo(back);
+            state = shown.follow(cell, back);
+        }
+        CellParameters next = wanted;
+        if (forgets
+                && wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
+                && wanted.budget().nanosToRemember(before.budget(), at) > 0) {
+            next = CellFactory.parameters(wanted.limit(), base, base);
+            next.within(wanted.whole(), wanted.numbers());
+            next.inherit(before.budget(), at);
+        }
+        return next.follow(state, at);
+    }
+
     private Cell initial() {
         CellParameters budget = parameters.budget();
         return budget.initial(now(budget));
@@ -74,16 +201,16 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Limit limit() {
-        return parameters.limit();
+        return current().limit();
     }
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        if (permits == 0 || (key != null && blocked && left(key) > 0)) {
+        if (permits == 0 || (key != null && whole.blocked && left(key) > 0)) {
             return permits == 0 && !nothing(key, 0, 0).isRefused();
         }
         boolean taken = take(key, permits)
-                || (joined && JointLocks.again(this, key, () -> take(key, permits), again -> !again));
+                || (whole.joined && JointLocks.again(whole, key, () -> take(key, permits), again -> !again));
         if (!taken) {
             reject(key, permits, 0);
         }
@@ -93,9 +220,13 @@ final class CellRateLimiter implements MemoryLimiter {
     private boolean take(@Nullable Object key, long permits) {
         long stamp = NO_STAMP;
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             long read = now(current);
-            Cell cell = key == null ? single : cells().get(key, current, read);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (cell.parameters() != current && isOfOthers(key, cell, current)) {
+                follow(key);
+                continue;
+            }
             long now = now(cell, current, read);
             long outcome = cell.take(permits, now);
             if (outcome >= 0) {
@@ -105,7 +236,7 @@ final class CellRateLimiter implements MemoryLimiter {
                 }
                 return true;
             }
-            if (outcome == Cell.MOVED) {
+            if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
                 return false;
@@ -135,15 +266,15 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     private CellReservation reserveUnblocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        CellReservation first = reserveOnce(key, permits, joined ? 0 : maxWaitNanos, patience);
-        if (!joined || first.goesAtOnce()) {
+        CellReservation first = reserveOnce(key, permits, whole.joined ? 0 : maxWaitNanos, patience);
+        if (!whole.joined || first.goesAtOnce()) {
             return first;
         }
         // It may wait for, or be refused by, permits that another call holds for a moment.
         first.cancel();
         return maxWaitNanos > 0
-                ? JointLocks.alone(this, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
-                : JointLocks.again(this, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
+                ? JointLocks.alone(whole, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
+                : JointLocks.again(whole, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
     }
 
     private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
@@ -151,12 +282,16 @@ final class CellRateLimiter implements MemoryLimiter {
         CellReservation reservation = reservation(key, permits, patience);
         long stamp = NO_STAMP;
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             long read = now(current);
-            Cell cell = key == null ? single : cells().get(key, current, read);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (cell.parameters() != current && isOfOthers(key, cell, current)) {
+                follow(key);
+                continue;
+            }
             long now = now(cell, current, read);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
-            if (outcome == Cell.MOVED) {
+            if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
                 return decided(reservation, cell, now, outcome);
@@ -165,7 +300,7 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     private CellReservation reservation(@Nullable Object key, long permits, long patience) {
-        return key != null && parameters instanceof BlockCell.Parameters
+        return key != null && current() instanceof BlockCell.Parameters
                 ? new CellReservation.Patient(this, key, permits, patience)
                 : new CellReservation(this, key, permits);
     }
@@ -181,9 +316,9 @@ final class CellRateLimiter implements MemoryLimiter {
         }
         CellReservation reservation = reservation(key, 0, patience);
         Decision asked = peekUnblocked(key, 0, maxWaitNanos);
-        CellParameters current = parameters;
+        CellParameters current = current();
         reservation.decided(
-                key == null ? single : cells().peek(key, current, now(current)),
+                key == null ? whole.single : cells().peek(key, current, now(current)),
                 asked.admitted() ? asked.waitTime().toNanos() : 0);
         if (!asked.admitted()) {
             reservation.refused(asked);
@@ -193,7 +328,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /** The rejection of a call whose key is blocked; null if it is not, or the call is exempt. */
     private @Nullable CellReservation blocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        if (key == null || !blocked || patience == EXEMPT || left(key) == 0) {
+        if (key == null || !whole.blocked || patience == EXEMPT || left(key) == 0) {
             return null;
         }
         Decision decision = asBlocked(key, peekUnblocked(key, permits, maxWaitNanos));
@@ -212,7 +347,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /** Nanoseconds for which a key is still blocked; 0 when it is not. */
     private long left(Object key) {
-        CellParameters current = parameters;
+        CellParameters current = current();
         return current instanceof BlockCell.Parameters
                         && newest(cells().peek(key, current, now(current))) instanceof BlockCell cell
                 ? cell.left(clock.sinceBegin())
@@ -230,13 +365,10 @@ final class CellRateLimiter implements MemoryLimiter {
      * @return whether the key is blocked now
      */
     private boolean reject(@Nullable Object key, long permits, long patience) {
-        if (key == null
-                || patience == EXEMPT
-                || permits == 0
-                || parameters.limit().blocksByCharge()) {
+        if (key == null || patience == EXEMPT || permits == 0 || limit().blocksByCharge()) {
             return false;
         }
-        return parameters instanceof BlockCell.Parameters
+        return current() instanceof BlockCell.Parameters
                 && begin(
                         key,
                         cell -> cell.reject(
@@ -262,19 +394,20 @@ final class CellRateLimiter implements MemoryLimiter {
     /** Takes a step on the cell of a key that may begin a block. Returns whether the key is blocked then. */
     private boolean begin(Object key, Function<BlockCell, BlockCell.Step> step) {
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             if (!(cells().get(key, current, now(current)) instanceof BlockCell cell)) {
                 return false;
             }
             // While it is judged, no call holds permits only for a moment.
-            BlockCell.Step taken = joined ? JointLocks.alone(this, key, () -> step.apply(cell)) : step.apply(cell);
+            BlockCell.Step taken =
+                    whole.joined ? JointLocks.alone(whole, key, () -> step.apply(cell)) : step.apply(cell);
             if (taken == BlockCell.Step.MOVED) {
                 follow(key);
                 continue;
             }
             long left = cell.left(clock.sinceBegin());
             if (taken == BlockCell.Step.BEGUN) {
-                blocked = true;
+                whole.blocked = true;
                 observer.accept(
                         new BlockedKey(CanonicalKey.ofText(key.toString()), Duration.ofNanos(left), cell.level()));
             }
@@ -302,21 +435,21 @@ final class CellRateLimiter implements MemoryLimiter {
         if (permits == 0) {
             return nothing(key, maxWaitNanos, patience);
         }
-        if (!joined) {
-            joined = true;
+        if (!whole.joined) {
+            whole.joined = true;
         }
         CellReservation rejected = blocked(key, permits, maxWaitNanos, patience);
         if (rejected != null) {
             return rejected;
         }
         CellReservation asked = reservation(key, permits, patience);
-        CellParameters current = parameters;
+        CellParameters current = current();
         boolean calendar = current.followsCalendar();
         long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)
                 ? other.read()
                 : clock.read(calendar);
         long read = clock.now(calendar, shown);
-        Cell cell = key == null ? single : cells().get(key, current, read);
+        Cell cell = key == null ? whole.single : cells().get(key, current, read);
         long outcome = cell.parameters() == current
                 ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos))
                 : Cell.MOVED;
@@ -333,7 +466,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public int lock(Reservation asked) {
-        return JointLocks.number(this, ((CellReservation) asked).key());
+        return JointLocks.number(whole, ((CellReservation) asked).key());
     }
 
     @Override
@@ -372,7 +505,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     Decision peek(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
         Decision decision = peekUnblocked(key, permits, maxWaitNanos);
-        return blocked && patience != EXEMPT ? asBlocked(key, decision) : decision;
+        return whole.blocked && patience != EXEMPT ? asBlocked(key, decision) : decision;
     }
 
     private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
@@ -382,20 +515,23 @@ final class CellRateLimiter implements MemoryLimiter {
             return describe(key, 0);
         }
         Decision decision = peekOnce(key, permits, maxWaitNanos);
-        return decision.admitted() || !joined
+        return decision.admitted() || !whole.joined
                 ? decision
-                : JointLocks.again(this, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
+                : JointLocks.again(whole, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
     }
 
     private Decision peekOnce(@Nullable Object key, long permits, long maxWaitNanos) {
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         long stamp = NO_STAMP;
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             long read = now(current);
-            Cell cell = key == null ? single : cells().peek(key, current, read);
+            Cell cell = seen(key, current, read);
             long now = now(cell, current, read);
             long outcome = cell.peek(permits, now, maxWait);
+            if (outcome < 0 && outcome != Cell.MOVED && isOutdated(cell)) {
+                continue;
+            }
             if (mayBeStale(cell, now, outcome) && stamp != (stamp = cell.stamp())) {
                 continue;
             }
@@ -405,6 +541,14 @@ final class CellRateLimiter implements MemoryLimiter {
             }
             follow(key);
         }
+    }
+
+    /** The cell of a key as calls of this limiter find it, for a look; a twin if it counts by other numbers. */
+    private Cell seen(@Nullable Object key, CellParameters current, long read) {
+        Cell cell = key == null ? whole.single : cells().peek(key, current, read);
+        return cell.parameters() != current && isOfOthers(key, cell, current)
+                ? follow(cell.copy(), wanted(key), key != null)
+                : cell;
     }
 
     private long now(CellParameters own) {
@@ -439,9 +583,13 @@ final class CellRateLimiter implements MemoryLimiter {
     /** Takes permits that have been used already from the present budget of the key. */
     void charge(@Nullable Object key, long permits) {
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             long read = now(current);
-            Cell cell = key == null ? single : cells().get(key, current, read);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (isOutdated(cell)) {
+                follow(key);
+                continue;
+            }
             if (cell.charge(permits, now(cell, current, read))) {
                 return;
             }
@@ -454,7 +602,7 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     private @Nullable Cell replace(@Nullable Object key, Cell cell, CachedCells.Successor successor) {
-        return key == null ? replace(cell, successor) : cells().replace(key, cell, successor);
+        return key == null ? whole.replace(cell, successor) : cells().replace(key, cell, successor);
     }
 
     private synchronized Cell replace(Cell cell, CachedCells.Successor successor) {
@@ -465,9 +613,9 @@ final class CellRateLimiter implements MemoryLimiter {
     /** The decision on a reservation, with the present budget of its key. */
     Decision describe(@Nullable Object key, long outcome) {
         while (true) {
-            CellParameters current = parameters;
+            CellParameters current = current();
             long read = now(current);
-            Cell cell = key == null ? single : cells().peek(key, current, read);
+            Cell cell = seen(key, current, read);
             Decision decision = decision(cell, now(cell, current, read), outcome);
             if (decision != null) {
                 return decision;
@@ -500,15 +648,18 @@ final class CellRateLimiter implements MemoryLimiter {
         if (key != null) {
             cells().reset(key);
         } else {
-            synchronized (this) {
-                single.retire();
-                single = initial();
+            synchronized (whole) {
+                whole.single.retire();
+                whole.single = whole.initial();
             }
         }
     }
 
     @Override
     public synchronized void update(Limit limit) {
+        if (whole != this) {
+            throw new UnsupportedOperationException("numbers of callers follow their limit");
+        }
         CellParameters before = parameters;
         before.limit().requireChangeableTo(limit);
         CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
@@ -550,13 +701,15 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public long keys() {
-        CachedCells cells = keyed;
+        CachedCells cells = whole.keyed;
         return cells == null ? 0 : cells.size();
     }
 
     @Override
     public void close() {
-        waitingRoom.close();
+        if (whole == this) {
+            waitingRoom.close();
+        }
     }
 
     @Override
@@ -566,14 +719,14 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Stream<Object> knownKeys() {
-        CachedCells cells = keyed;
+        CachedCells cells = whole.keyed;
         return cells == null ? Stream.empty() : cells.keys();
     }
 
     @Override
     public Stream<BlockedKey> blockedKeys() {
-        CachedCells cells = keyed;
-        if (cells == null || !blocked) {
+        CachedCells cells = whole.keyed;
+        if (cells == null || !whole.blocked) {
             return Stream.empty();
         }
         long at = clock.sinceBegin();
@@ -595,8 +748,8 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     private CachedCells cells() {
-        CachedCells cells = keyed;
-        return cells != null ? cells : makeCells();
+        CachedCells cells = whole.keyed;
+        return cells != null ? cells : whole.makeCells();
     }
 
     private synchronized CachedCells makeCells() {
@@ -610,10 +763,10 @@ final class CellRateLimiter implements MemoryLimiter {
 
     private void follow(@Nullable Object key) {
         if (key != null) {
-            cells().follow(key);
+            cells().follow(key, cell -> suited(key, cell));
         } else {
-            synchronized (this) {
-                single = single.newest().budget();
+            synchronized (whole) {
+                whole.single = suited(null, whole.single.newest().budget());
             }
         }
     }

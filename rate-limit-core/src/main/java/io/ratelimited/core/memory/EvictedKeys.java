@@ -58,8 +58,12 @@ final class EvictedKeys {
         this.prefixes = new int[sets * size];
     }
 
-    /** Remembers a key that has left the cache. The cell is no longer used by anybody else. */
-    void add(Object key, Cell spent) {
+    /**
+     * Remembers a key that has left the cache. The cell is no longer used by anybody else.
+     *
+     * @param now in the time of the cell
+     */
+    void add(Object key, Cell spent, long now) {
         long hashed = hash.of(key);
         int set = set(hashed);
         int whole = whole(hashed);
@@ -70,26 +74,31 @@ final class EvictedKeys {
                 if (known == null) {
                     free = i;
                 } else if (prefixes[i] == whole) {
-                    cells[i] = both(known, spent);
+                    cells[i] = both(known, spent, now);
                     return;
                 }
             }
             if (free < 0) {
-                free = makeRoom(set, whole);
+                free = makeRoom(set, whole, now);
             }
             Cell known = cells[free];
-            cells[free] = known == null ? spent : both(known, spent);
+            cells[free] = known == null ? spent : both(known, spent, now);
             prefixes[free] = known == null ? whole : common(prefixes[free], whole);
         }
     }
 
-    /** A cell that covers both. Neither is used by anybody else. */
-    private static Cell both(Cell known, Cell added) {
-        Cell one = known;
-        Cell other = added;
-        while (one.parameters() != other.parameters() || one.parameters().change() != null) {
-            one = one.newest();
-            other = other.newest();
+    /**
+     * A cell that covers both. Neither is used by anybody else. Where their keys have different numbers, it has those under which
+     * permits come back later.
+     */
+    private static Cell both(Cell known, Cell added, long now) {
+        Cell one = known.newest();
+        Cell other = added.newest();
+        if (one.parameters() != other.parameters()) {
+            boolean slower = other.parameters().isSlowerThan(one.parameters());
+            Cell last = slower ? other : one;
+            other = last.parameters().follow(slower ? one : other, now);
+            one = last;
         }
         if (other.covers(one)) {
             return other;
@@ -99,7 +108,7 @@ final class EvictedKeys {
     }
 
     /** The position of a cell for a new prefix: one that is free now, or the one to share. */
-    private int makeRoom(int set, int whole) {
+    private int makeRoom(int set, int whole, long now) {
         int first = set * size;
         int shared = first;
         int merged = -1;
@@ -121,7 +130,7 @@ final class EvictedKeys {
         Cell one = cells[shared];
         Cell other = cells[merged];
         if (one != null && other != null) {
-            cells[shared] = both(one, other);
+            cells[shared] = both(one, other, now);
         }
         prefixes[shared] = common(prefixes[shared], prefixes[merged]);
         cells[merged] = null;

@@ -303,6 +303,7 @@ final class FixedWindow extends Cell {
 
         @Override
         void goBackTo(long at) {
+            super.goBackTo(at);
             steppedBackTo = windowAt(at);
         }
 

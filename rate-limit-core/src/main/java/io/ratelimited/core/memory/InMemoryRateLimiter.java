@@ -6,6 +6,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.block.BlockObservers;
@@ -17,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -30,7 +32,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     /** Keys remembered by a limit for which no other number is set. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final BlockObservers observers = new BlockObservers();
+    private final BlockObservers observers;
     private final MemoryLimiter limiter;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
@@ -54,9 +56,35 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
      * @param maximumKeys asked once, when the first key comes: the largest number of keys to remember, 1 or more
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
+        this.observers = new BlockObservers();
         this.limiter = limit.algorithm().countsCallsInFlight()
                 ? new ConcurrencyLimiter(limit, ticker)
                 : new CellRateLimiter(limit, ticker, maximumKeys, observers::tell);
+    }
+
+    private InMemoryRateLimiter(MemoryLimiter limiter, BlockObservers observers) {
+        this.limiter = limiter;
+        this.observers = observers;
+    }
+
+    @Override
+    public RateLimiter ofCallers(UnaryOperator<Limit> numbers) {
+        return limiter instanceof CellRateLimiter cells
+                ? new InMemoryRateLimiter(cells.ofCallers(numbers), observers)
+                : MemoryLimiter.super.ofCallers(numbers);
+    }
+
+    @Override
+    public RateLimiter ofKnownCaller(Object key) {
+        RateLimiter known = limiter.ofKnownCaller(CanonicalKey.text(key));
+        return known != limiter && known instanceof CellRateLimiter cells
+                ? new InMemoryRateLimiter(cells, observers)
+                : this;
+    }
+
+    @Override
+    public Object budgets() {
+        return limiter.budgets();
     }
 
     @Override

@@ -150,7 +150,7 @@ public final class AllOf {
         long permits = last.permits();
         for (int i = 0; permits > 0 && i < number; i++) {
             Claim claim = claims[i];
-            if (claim.limiter() == last.limiter() && isSameKey(claim.key(), last.key())) {
+            if (claim.limiter().budgets() == last.limiter().budgets() && isSameKey(claim.key(), last.key())) {
                 long sum = permits + claim.permits();
                 permits = sum < permits ? Long.MAX_VALUE : sum;
             }

@@ -90,7 +90,7 @@ class EvictedKeysTest {
         if (cell != null) {
             Cell last = cell.retire();
             if (last.nanosToInitial(now) > 0) {
-                evicted.add(key, last);
+                evicted.add(key, last, now);
             }
         }
     }
@@ -106,7 +106,7 @@ class EvictedKeysTest {
         for (int key = 0; key < 64; key++) {
             Cell cell = parameters.initial(0);
             assertThat(cell.take(3, key % 2 == 0 ? 0 : later)).isZero();
-            evicted.add("key" + key, cell.retire());
+            evicted.add("key" + key, cell.retire(), later);
         }
         assertThat(continued(evicted, parameters, "another", later).remaining(later))
                 .isEqualTo(7);
@@ -121,7 +121,7 @@ class EvictedKeysTest {
         EvictedKeys evicted = new EvictedKeys(1, 1, new SaltedHash());
         Cell cell = parameters.initial(0);
         assertThat(cell.take(1, 0)).isZero();
-        evicted.add("key", cell.retire());
+        evicted.add("key", cell.retire(), 0);
         long whole = Duration.ofHours(1).toNanos();
         evicted.forget(each -> each.nanosToInitial(0) == 0);
         assertThat(evicted.continued("key", whole)).isNotNull();

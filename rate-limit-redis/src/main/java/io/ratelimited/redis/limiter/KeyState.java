@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>K1 One script call is pending at the most. The calls that come meanwhile are decided together by the next one, in
- *       their order. No call is held back to fill a batch.
+ *       their order, those of other numbers by one of their own. No call is held back to fill a batch.
  *   <li>K2 A refusal is remembered only if its command was sent after this state was made, and after permits last came back:
  *       otherwise there may be more permits than the refusal says.
  *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: permits that are taken or come back end it.
@@ -88,12 +88,16 @@ final class KeyState {
             return null;
         }
         List<PermitRequest> all = waiting;
-        if (all.size() <= MAX_CALLS) {
+        int calls = 1;
+        while (calls < Math.min(MAX_CALLS, all.size()) && all.get(calls).hasNumbersOf(all.get(0))) {
+            calls++;
+        }
+        if (calls == all.size()) {
             waiting = List.of();
             return all;
         }
-        waiting = new ArrayList<>(all.subList(MAX_CALLS, all.size()));
-        return new ArrayList<>(all.subList(0, MAX_CALLS));
+        waiting = new ArrayList<>(all.subList(calls, all.size()));
+        return new ArrayList<>(all.subList(0, calls));
     }
 
     /** The calls behind an unanswered one would wait in vain too. */

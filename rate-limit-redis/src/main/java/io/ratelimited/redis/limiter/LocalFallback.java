@@ -110,16 +110,17 @@ final class LocalFallback {
                 .decision();
     }
 
-    private InMemoryRateLimiter local(Limit limit, String name) {
+    private RateLimiter local(ScriptParameters current, String name) {
+        Limit limit = current.whole().limit();
+        int sharers = context.nodes().sharers();
         // A window needs no time of a server, and keeps its permits when its slot moves.
         String server = limit.algorithm().family() == Family.WINDOW
                 ? ""
                 : context.connection().address(name);
-        return budgets.computeIfAbsent(server, any -> new LocalBudgets(context.ticker(), maximumKeys))
-                .forCall(
-                        () -> context.connection().outage(name),
-                        limit,
-                        context.nodes().sharers());
+        InMemoryRateLimiter all = budgets.computeIfAbsent(
+                        server, any -> new LocalBudgets(context.ticker(), maximumKeys))
+                .forCall(() -> context.connection().outage(name), limit, sharers);
+        return current.callers(all, sharers);
     }
 
     long keys() {
@@ -138,7 +139,7 @@ final class LocalFallback {
 
     Reservation reserve(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
         long permits = wanted.permits();
-        Reservation decided = local(current.limit(), name).reserve(text, permits, wanted.maxWait());
+        Reservation decided = local(current, name).reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
         Counted counted = new Counted(current, text, wanted);
         boolean undecided = wanted.undecided() && !decided.isRefused();
@@ -255,15 +256,25 @@ final class LocalFallback {
      * The whole limit, which counts only what this node has decided by itself. Where calls are charged it blocks a key for a
      * microsecond, so that this node hears of the violation, and the block is its own.
      */
-    private synchronized InMemoryRateLimiter evidence(ScriptParameters current) {
-        InMemoryRateLimiter known = evidence;
+    private RateLimiter evidence(ScriptParameters current) {
+        InMemoryRateLimiter all = evidenceOfAll(current.whole());
+        Limit own = evidenceLimit(current);
+        return current.whole() == current ? all : all.ofCallers(any -> own);
+    }
+
+    private static Limit evidenceLimit(ScriptParameters current) {
         // Want of a seat is no violation.
         Limit.Builder builder = NodeShare.of(current.limit(), 1).toBuilder()
                 .maxWaiting(Math.max(1, current.limit().maxWaiting()));
         ScriptBlocks own = current.blocks();
-        Limit whole = own == null || own.byRefusal()
+        return own == null || own.byRefusal()
                 ? builder.charged(false).build()
                 : builder.block(MOMENT).blockMax(MOMENT).build();
+    }
+
+    private synchronized InMemoryRateLimiter evidenceOfAll(ScriptParameters current) {
+        InMemoryRateLimiter known = evidence;
+        Limit whole = evidenceLimit(current);
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
             known.onBlock(begun -> blocks.offend(current, begun.key().toString()));
@@ -277,7 +288,7 @@ final class LocalFallback {
 
     Decision peek(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
         long permits = wanted.permits();
-        return reply(current, local(current.limit(), name).peek(text, permits, wanted.maxWait()), permits)
+        return reply(current, local(current, name).peek(text, permits, wanted.maxWait()), permits)
                 .decision();
     }
 

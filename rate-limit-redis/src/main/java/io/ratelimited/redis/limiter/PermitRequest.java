@@ -19,16 +19,23 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private final @Nullable String refunded;
     /** The text of its key, where that may be blocked; else null. */
     private final @Nullable String text;
+    /** The limiter whose numbers the call has; null if that does not matter. */
+    private final @Nullable Object limiter;
 
     PermitRequest(long permits, long maxWaitNanos) {
         this(new Wanted(permits, maxWaitNanos), null);
     }
 
     PermitRequest(Wanted wanted, @Nullable String text) {
-        this(wanted, null, text);
+        this(wanted, null, text, null);
     }
 
-    private PermitRequest(Wanted wanted, @Nullable String refunded, @Nullable String text) {
+    PermitRequest(Wanted wanted, @Nullable String text, Object limiter) {
+        this(wanted, null, text, limiter);
+    }
+
+    private PermitRequest(Wanted wanted, @Nullable String refunded, @Nullable String text, @Nullable Object limiter) {
+        this.limiter = limiter;
         this.refunded = refunded;
         this.permits = wanted.permits();
         this.maxWaitMicros = micros(wanted.maxWait());
@@ -40,7 +47,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     /** Gives permits back on the way. */
     static PermitRequest refund(long permits, String mark) {
-        return new PermitRequest(new Wanted(permits, 0), mark, null);
+        return new PermitRequest(new Wanted(permits, 0), mark, null, null);
     }
 
     /** A longest wait as scripts are given it. */
@@ -83,6 +90,17 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     @Nullable
     String refunded() {
         return refunded;
+    }
+
+    /** The limiter whose numbers the call has; null if that does not matter. */
+    @Nullable
+    Object limiter() {
+        return limiter;
+    }
+
+    /** Returns whether one script call can have both, as it has one limit. */
+    boolean hasNumbersOf(PermitRequest other) {
+        return limiter == other.limiter;
     }
 
     /** Returns whether another call asks for the same, so that both are one group to a script. */

@@ -4,8 +4,10 @@ import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
@@ -18,6 +20,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -31,6 +34,17 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private final double maxOvershoot;
     final NodeBlocks blocks;
     private final LocalFallback local;
+    /** The limiter of all callers; null for this. */
+    private final @Nullable RedisRateLimiter whole;
+    /** Makes the limit of callers with their own numbers from that of all. */
+    private final UnaryOperator<Limit> numbers;
+
+    private volatile @Nullable Own own;
+    /** By whose numbers keys have called last; of the limiter of all callers. */
+    private final LastCallers<RedisRateLimiter> lastCallers;
+
+    /** The numbers of some callers, made from those of all. */
+    private record Own(ScriptParameters all, ScriptParameters callers) {}
 
     /**
      * @param tier the tier that has these budgets; empty for the limit itself
@@ -47,9 +61,92 @@ public final class RedisRateLimiter extends RemoteLimiter {
             double maxOvershoot,
             long maximumKeys) {
         super(context, limit, tier, fallback, maximumKeys);
+        this.whole = null;
+        this.numbers = UnaryOperator.identity();
+        this.lastCallers = new LastCallers<>();
         this.maxOvershoot = maxOvershoot;
         this.blocks = new NodeBlocks(context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
         this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
+    }
+
+    private RedisRateLimiter(RedisRateLimiter whole, UnaryOperator<Limit> numbers) {
+        super(whole);
+        this.whole = whole;
+        this.numbers = numbers;
+        this.lastCallers = whole.lastCallers;
+        this.maxOvershoot = whole.maxOvershoot;
+        this.blocks = whole.blocks;
+        this.local = whole.local;
+        ScriptParameters all = whole.parameters();
+        this.own = new Own(all, parameters(all, numbers.apply(all.limit())));
+    }
+
+    private ScriptParameters parameters(ScriptParameters all, Limit limit) {
+        return new ScriptParameters(limit, context().ticker(), context().nodes(), all);
+    }
+
+    @Override
+    public RateLimiter ofCallers(UnaryOperator<Limit> own) {
+        return new RedisRateLimiter(whole == null ? this : whole, own);
+    }
+
+    @Override
+    public RateLimiter ofKnownCaller(Object key) {
+        return lastOf(KeyNames.text(key));
+    }
+
+    @Override
+    public Object budgets() {
+        return whole == null ? this : whole;
+    }
+
+    /** The limiter by which a key has called last, as far as this node remembers it. */
+    private RedisRateLimiter lastOf(@Nullable String text) {
+        RedisRateLimiter last = text == null ? null : lastCallers.of(text);
+        return last == null ? this : last;
+    }
+
+    @Override
+    ScriptParameters parameters() {
+        if (whole == null) {
+            return super.parameters();
+        }
+        ScriptParameters all = whole.parameters();
+        Own known = own;
+        return known != null && known.all == all ? known.callers : changed(all);
+    }
+
+    /** The numbers after a change of the limit; its own if it cannot have them. */
+    private synchronized ScriptParameters changed(ScriptParameters all) {
+        Own known = own;
+        if (known == null || known.all != all) {
+            try {
+                known = new Own(all, parameters(all, numbers.apply(all.limit())));
+            } catch (InvalidLimitException ex) {
+                known = new Own(all, all);
+            }
+            own = known;
+        }
+        return known.callers;
+    }
+
+    @Override
+    ScriptParameters counting() {
+        return whole == null ? super.counting() : whole.counting();
+    }
+
+    @Override
+    Wanted wanted(@Nullable String text, Call call) {
+        lastCallers.add(text, this, whole != null);
+        return super.wanted(text, call);
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
+        if (whole != null) {
+            throw new UnsupportedOperationException("numbers of callers follow their limit");
+        }
+        super.update(limit);
     }
 
     @Override
@@ -61,6 +158,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return true;
         }
         String text = KeyNames.text(key);
+        lastCallers.add(text, this, whole != null);
         if (permits == 0 || NodeBlocks.byCharge(current, text)) {
             Reservation taken = reserve(key, permits, 0);
             taken.release();
@@ -124,7 +222,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         long reservedAt = reply.decidedAt() > 0 ? reply.decidedAt() : blocks.nowMicrosOfRedis();
         Charge charge = end -> {
             if (end.excess() > 0) {
-                charge(name, end.excess());
+                lastOf(text).charge(name, end.excess());
             } else if (end.excess() < 0) {
                 giveBack(name, -end.excess(), reply, end.undecided() ? reply.decidedAt() : 0);
             }
@@ -230,7 +328,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Asks Redis, together with other calls of the key. */
     private PermitRequest submit(String name, @Nullable String text, Wanted wanted) {
-        PermitRequest call = new PermitRequest(wanted, text);
+        PermitRequest call = new PermitRequest(wanted, text, this);
         ScriptParameters current = parameters();
         if (connection().isDown(name)) {
             call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
@@ -261,10 +359,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /** Sends the calls that wait. Only the caller that joined first, or was answered last, may do so. */
     private void sendNext(KeyState state) {
         for (List<PermitRequest> batch = state.next(); batch != null; batch = state.next()) {
-            ScriptParameters current = parameters();
-            batch.removeIf(call -> isDecided(call, state, current));
+            RedisRateLimiter limiter = batch.get(0).limiter() instanceof RedisRateLimiter own ? own : this;
+            ScriptParameters current = limiter.parameters();
+            batch.removeIf(call -> limiter.isDecided(call, state, current));
             if (!batch.isEmpty()) {
-                send(batch, state, current);
+                limiter.send(batch, state, current);
                 return;
             }
         }
@@ -464,8 +563,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     public void close() {
-        blocks.close();
-        super.close();
+        if (whole == null) {
+            blocks.close();
+            super.close();
+        }
     }
 
     /**

@@ -60,6 +60,17 @@ abstract class RemoteLimiter implements JointRateLimiter {
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
     }
 
+    /** The same limiter for callers with their own numbers. */
+    RemoteLimiter(RemoteLimiter whole) {
+        this.context = whole.context;
+        this.names = whole.names;
+        this.fallback = whole.fallback;
+        this.states = whole.states;
+        this.parameters = whole.parameters;
+        this.counting = whole.counting;
+        this.waitingRoom = whole.waitingRoom;
+    }
+
     /** Fails when Redis does not answer in time. */
     abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted);
 
@@ -93,7 +104,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** The name in Redis under which a key may have a state. */
     String storedName(String name) {
-        return counting.fullName(name);
+        return counting().fullName(name);
     }
 
     WaitingRoom waitingRoom() {
@@ -104,7 +115,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     Wanted wanted(@Nullable String text, Call call) {
         long permits = Permits.requireAsked(call.permits());
         long maxWait = waitingRoom.longestWait(text, call.maxWaitNanos());
-        if (parameters.blocks() == null) {
+        if (parameters().blocks() == null) {
             return new Wanted(permits, maxWait);
         }
         return new Wanted(
@@ -267,7 +278,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     private CompletableFuture<ScriptReply> peek(@Nullable String text, Wanted wanted, long knownNanos) {
-        ScriptParameters current = parameters;
+        ScriptParameters current = parameters();
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }

@@ -3,7 +3,9 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.PermitCost;
 import io.ratelimited.redis.script.ScriptBlocks;
@@ -30,10 +32,23 @@ final class ScriptParameters {
     private final String keyEnd;
 
     private final double maxPermits;
+    /** Those of all callers; null for these. */
+    private final @Nullable ScriptParameters whole;
+    /** Decides in outages for the callers with these numbers. */
+    private volatile @Nullable LocalShare localShare;
     /** The last call that was alone in its script call, if the next can use its arguments. */
     private volatile @Nullable Single lastSingle;
 
+    /** A limiter in memory, and the limiter of these callers over its budgets. */
+    private record LocalShare(InMemoryRateLimiter all, int sharers, RateLimiter callers) {}
+
     ScriptParameters(Limit limit, Ticker ticker, Nodes nodes) {
+        this(limit, ticker, nodes, null);
+    }
+
+    /** @param whole of all callers, where these are of some with their own numbers */
+    ScriptParameters(Limit limit, Ticker ticker, Nodes nodes, @Nullable ScriptParameters whole) {
+        this.whole = whole;
         this.limit = limit;
         this.cost = PermitCost.of(limit.rate());
         this.family = ScriptFamily.of(limit, cost, ticker);
@@ -57,6 +72,26 @@ final class ScriptParameters {
 
     Limit limit() {
         return limit;
+    }
+
+    /** The parameters of all callers; these if they are no numbers of some. */
+    ScriptParameters whole() {
+        ScriptParameters all = whole;
+        return all == null ? this : all;
+    }
+
+    /** The limiter of these callers, by their share of their numbers, over the budgets of one in memory. */
+    RateLimiter callers(InMemoryRateLimiter all, int sharers) {
+        if (whole == null) {
+            return all;
+        }
+        LocalShare known = localShare;
+        if (known == null || known.all != all || known.sharers != sharers) {
+            Limit share = NodeShare.of(limit, sharers);
+            known = new LocalShare(all, sharers, all.ofCallers(any -> share));
+            localShare = known;
+        }
+        return known.callers;
     }
 
     /** Returns the cost of permits, as a time. */

@@ -193,7 +193,10 @@ final class LimitReport {
         return members;
     }
 
-    /** The budget of a key, and its budgets in the tiers; or the budget of its own, which replaces them. */
+    /**
+     * The budget of a key, and its budgets in the tiers; or the budget of its own, which replaces them. Of a caller with its own
+     * numbers these, too, as far as this process remembers them.
+     */
     Map<String, Object> key(ConfiguredLimit limit, @Nullable Object key) {
         if (key != null) {
             Map<String, Object> budget = limit.ownBudget(key);
@@ -204,7 +207,14 @@ final class LimitReport {
                 return own;
             }
         }
-        Map<String, Object> report = state(limit.limiter(), key);
+        RateLimiter known = limit.limiterOf(key);
+        Map<String, Object> report = new LinkedHashMap<>();
+        if (!known.limit().equals(limit.limit())) {
+            Map<String, Object> numbers = terms(known.limit());
+            numbers.keySet().retainAll(List.of("rate", "burst"));
+            report.put("numbers", numbers);
+        }
+        report.putAll(state(known, key));
         Map<String, Object> tiers = new TreeMap<>();
         limit.limitersOfTiers().forEach((tier, limiter) -> tiers.put(tier, state(limiter, key)));
         if (!tiers.isEmpty()) {

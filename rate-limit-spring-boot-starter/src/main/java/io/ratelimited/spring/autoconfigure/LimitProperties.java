@@ -37,7 +37,7 @@ import org.springframework.util.ReflectionUtils;
  * @param permits Cost of a call in permits, a number or a SpEL expression.
  * @param when SpEL expression; if it is false, the limit does not apply to the call.
  * @param charge SpEL expression for the actual cost of a call in permits, evaluated when the call completes.
- * @param tier SpEL expression for the name of the caller's tier.
+ * @param tier SpEL expression for the name of the caller's tier, or its own numbers.
  * @param priority SpEL expression for the priority of the call, one of the priorities. ADAPTIVE and CONCURRENCY only.
  * @param priorities Names of priorities, the highest first. ADAPTIVE and CONCURRENCY only.
  * @param shares Minimum share of permits for a priority, such as 5%, by its name.

@@ -137,7 +137,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.tiers.gold.rate=50/h",
                         "rate-limit.limits.search.tiers.gold.on-failure=allow")
                 .run(context -> assertThat(
-                                TestLimits.of(context).configured("search").limiterOfTier("gold"))
+                                TestLimits.of(context).configured("search").limiterOfTier("gold", null))
                         .isInstanceOf(RedisRateLimiter.class));
     }
 

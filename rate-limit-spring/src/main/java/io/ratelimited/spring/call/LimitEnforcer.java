@@ -389,7 +389,7 @@ public final class LimitEnforcer {
      * @param permits 0 or more; 0 asks for nothing, and goes
      */
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
-        RateLimiter limiter = limit.limiterOf(key, limit.limiter());
+        RateLimiter limiter = limit.limiterOf(key);
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
         // A caller that might wait under the policy of the limit and does not want to is no violator; neither is one
         // that is

@@ -63,7 +63,7 @@ public record LimitRequest(
     public static LimitRequest of(
             ConfiguredLimit limit, @Nullable Object key, long permits, @Nullable String priority) {
         limit.requireKeyless(key);
-        RateLimiter limiter = limit.limiterOf(key, limit.limiter());
+        RateLimiter limiter = limit.limiterOf(key);
         int rank = limit.classes().rank(limiter, priority);
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         return new LimitRequest(

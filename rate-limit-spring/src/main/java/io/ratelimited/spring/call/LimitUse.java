@@ -31,6 +31,9 @@ public final class LimitUse {
     private final long fixedPermits;
     private final @Nullable CallExpression when;
     private final @Nullable CallExpression tier;
+    /** The expression of the tier if clients can choose its value; else null. */
+    private final @Nullable String tierOfClients;
+
     private final @Nullable CallExpression priority;
     private final @Nullable CallExpression charge;
     private final @Nullable CallExpression blockUnless;
@@ -53,6 +56,7 @@ public final class LimitUse {
         this.fixedPermits = fixedPermits;
         this.when = when;
         this.tier = tier;
+        this.tierOfClients = invented(tier);
         this.priority = priority;
         this.charge = charge;
         this.blockUnless = blockUnless;
@@ -125,7 +129,7 @@ public final class LimitUse {
 
     /** The tier, if callers can choose it; null if it is another. */
     public @Nullable String inventedTier() {
-        return invented(tier);
+        return tierOfClients;
     }
 
     /** The condition, if callers can choose it; null if it is another. */
@@ -256,7 +260,9 @@ public final class LimitUse {
 
     private RateLimiter limiterOf(@Nullable Object value) {
         Object tierName = ObjectUtils.unwrapOptional(value);
-        return tierName == null || tierName.toString().isBlank() ? limit.limiter() : limit.limiterOfTier(tierName);
+        return tierName == null || tierName.toString().isBlank()
+                ? limit.limiter()
+                : limit.limiterOfTier(tierName, tierOfClients);
     }
 
     /** Returns whether no instance of a parameter's type can be a key. */

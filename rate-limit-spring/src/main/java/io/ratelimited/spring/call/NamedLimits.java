@@ -99,11 +99,11 @@ public final class NamedLimits implements RateLimits {
     public Decision peek(String name, @Nullable Object key) {
         ConfiguredLimit limit = registry.get(name);
         limit.requireKeyless(key);
-        return peek(limit, CallerNames.inKey(key), limit.limiter());
+        Object caller = CallerNames.inKey(key);
+        return peek(caller, limit.limiterOf(caller), limit);
     }
 
-    private Decision peek(ConfiguredLimit limit, @Nullable Object key, RateLimiter limiter) {
-        RateLimiter own = limit.limiterOf(key, limiter);
+    private Decision peek(@Nullable Object key, RateLimiter own, ConfiguredLimit limit) {
         return own.peek(key, 1, 0, limit.classes().rank(own, priority));
     }
 
@@ -119,9 +119,11 @@ public final class NamedLimits implements RateLimits {
                 .filter(limit -> limit.isKeyed() && limit.policy() != Policy.SHADOW)
                 .filter(limit -> key != null || limit.enforcement().missingKey() == MissingKey.SHARED)
                 .map(limit -> peek(
-                        limit,
                         caller,
-                        tier == null ? limit.limiter() : limit.limitersOfTiers().getOrDefault(tier, limit.limiter())))
+                        tier == null
+                                ? limit.limiterOf(caller)
+                                : limit.limiterOf(caller, limit.limiterOfKnownTier(tier)),
+                        limit))
                 .toList();
     }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
@@ -33,6 +34,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final ResolvedLimit atStart;
     private final RateLimiter limiter;
     private final Map<String, RateLimiter> tiers;
+    private final CallerNumbers numbers;
     private final boolean countsInFlight;
     private final LimiterFactory backend;
     private final FixedPermits fixedPermits = new FixedPermits(this);
@@ -79,6 +81,7 @@ public final class ConfiguredLimit implements NamedLimit {
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
+        this.numbers = new CallerNumbers(resolved.name(), limiter);
         this.countsInFlight = limit().algorithm().countsCallsInFlight();
         this.classes = new CallClasses(limiter);
         this.found = limit().algorithm().findsItsLimit() ? new FoundLimitHistory(limit().name(), ticker) : null;
@@ -185,16 +188,21 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
     public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
-        PropertyChecks.warnOfTiersWithout(expression, tiers.keySet(), name(), usedAt);
+        PropertyChecks.warnOfTiersWithout(expression, tiers.keySet(), countsInFlight, name(), usedAt);
     }
 
     /**
-     * The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once.
+     * The limiter of a tier, or of callers with their own numbers; that of the limit itself for a tier that is not configured and
+     * for numbers that it cannot have, which is warned of once.
      *
-     * @param tier its name, or an enum constant, as {@link RelaxedNames} finds it
+     * @param tier its name, or an enum constant, as {@link RelaxedNames} finds it; or numbers, as text or {@link CallerLimit}
+     * @param clients the expression of the tier if clients can choose its value, which then is no number; else null
      */
-    public RateLimiter limiterOfTier(Object tier) {
+    public RateLimiter limiterOfTier(Object tier, @Nullable String clients) {
         RateLimiter found = tier instanceof String ? tiers.get(tier) : null;
+        if (found == null && clients == null && (tier instanceof String || tier instanceof CallerLimit)) {
+            found = numbers.known(tier);
+        }
         if (found != null) {
             return found;
         }
@@ -203,12 +211,21 @@ public final class ConfiguredLimit implements NamedLimit {
         if (relaxed != null) {
             return relaxed;
         }
+        if (CallerNumbers.isNumbers(tier)) {
+            return clients == null ? numbers.limiter(tier) : numbers.ofClient(clients);
+        }
         if (!warnedOfTier) {
             warnedOfTier = true;
             LOG.warn("Rate limit '" + name() + "' has no tier '" + LogText.escaped(tier.toString())
                     + "': the limit itself applies. Tiers: " + tiers.keySet() + " [RL-208]");
         }
         return limiter;
+    }
+
+    /** The limiter of a tier of this name, or of these numbers; that of the limit itself for others. */
+    public RateLimiter limiterOfKnownTier(String tier) {
+        RateLimiter found = tiers.get(tier);
+        return found != null ? found : CallerNumbers.isNumbers(tier) ? limiterOfTier(tier, null) : limiter;
     }
 
     /** The classes of its calls. */
@@ -320,6 +337,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     void settings(Settings changed) {
         settings = changed;
+        numbers.limitChanged();
         enforcement = enforcement(changed.resolved);
     }
 
@@ -358,6 +376,11 @@ public final class ConfiguredLimit implements NamedLimit {
     public RateLimiter limiterOf(@Nullable Object key, RateLimiter limiter) {
         CallerBudgets own = budgets;
         return own == null || key == null ? limiter : own.limiter(key, limiter);
+    }
+
+    /** {@link #limiterOf} for a call that states no tier: by the numbers with which the key has called last. */
+    public RateLimiter limiterOf(@Nullable Object key) {
+        return limiterOf(key, key == null || !numbers.isUsed() ? limiter : limiter.ofKnownCaller(key));
     }
 
     /** Returns how many callers have a budget of their own. */

@@ -125,12 +125,14 @@ final class PropertyChecks {
     }
 
     /** Warns of tiers without an expression that selects one, and of an expression without tiers. */
-    static void warnOfTiersWithout(@Nullable String expression, Set<String> tiers, String limit, String usedAt) {
+    static void warnOfTiersWithout(
+            @Nullable String expression, Set<String> tiers, boolean countsInFlight, String limit, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tiers " + tiers
                     + " but no tier expression, so the limit itself applies to every caller. Set"
                     + " one, as in tier: \"#user.plan\". [RL-208]");
-        } else if (expression != null && tiers.isEmpty()) {
+        } else if (expression != null && tiers.isEmpty() && countsInFlight) {
+            // Under another algorithm it may yield numbers.
             LOG.warn("Rate limit '" + limit + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers, so the limit itself applies to every caller. Define "
                     + PropertyText.limit(limit) + ".tiers. [RL-208]");

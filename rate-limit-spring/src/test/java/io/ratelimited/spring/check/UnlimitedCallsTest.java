@@ -3,6 +3,7 @@ package io.ratelimited.spring.check;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
@@ -495,8 +496,12 @@ class UnlimitedCallsTest {
     }
 
     static class WithTier {
-        @RateLimited(name = "tiered", rate = "5/s", tier = "#plan")
+        @RateLimited(name = "tiered", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 5, tier = "#plan")
         public void call(String plan) {}
+
+        /** May yield numbers. */
+        @RateLimited(name = "numbered", rate = "5/s", tier = "#plan")
+        public void other(String plan) {}
     }
 
     static class FromProperties {

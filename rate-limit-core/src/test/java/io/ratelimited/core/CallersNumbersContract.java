@@ -1,0 +1,218 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
+
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Callers with their own numbers, wherever their cells live. */
+public abstract class CallersNumbersContract {
+
+    private static final long SECOND = 1_000_000_000L;
+
+    protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
+
+    /** Two limiters of one limit, as two instances have them; the same twice where instances share nothing. */
+    protected abstract List<? extends RateLimiter> limiters(Limit limit);
+
+    /** How many tenants there are at once. */
+    protected abstract int tenants();
+
+    private static Limit limit(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("callers-" + algorithm, algorithm).rate("7/s");
+        return algorithm == Algorithm.WARM_UP
+                ? limit.warmup(Duration.ofSeconds(1)).build()
+                : limit.build();
+    }
+
+    private record Grant(long at, long permits) {}
+
+    /**
+     * Two instances hear of other numbers at different times, and the limit itself applies now and then. Nobody ever has more than
+     * the largest numbers that were in force: of a bucket its burst and what comes back, of a window its number.
+     */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void numbersThatChangeAgainAndAgainGiveNoMoreThanTheLargest(Algorithm algorithm) {
+        List<? extends RateLimiter> nodes = limiters(limit(algorithm));
+        String[] numbers = {"1/s", "3/s", "20/s", "7/s"};
+        Random random = new Random(algorithm.ordinal());
+        List<List<Grant>> granted = new ArrayList<>();
+        for (int key = 0; key < 8; key++) {
+            granted.add(new ArrayList<>());
+        }
+        for (int step = 0; step < 1_500; step++) {
+            if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(random.nextInt(random.nextInt(40) == 0 ? 2_000 : 60) * 1_000_000L);
+            }
+            int key = random.nextInt(granted.size());
+            // The first keys never have the largest numbers.
+            String own = numbers[random.nextInt(key < 4 ? 2 : 4)];
+            RateLimiter node = nodes.get(random.nextInt(nodes.size()));
+            RateLimiter limiter = random.nextInt(9) == 0 && key >= 4 ? node : node.ofCallers(CallerLimit.of(own));
+            long permits = 1L + random.nextInt(3);
+            if (limiter.tryAcquire("key" + key, permits)) {
+                granted.get(key).add(new Grant(ticker.nanos(), permits));
+            }
+        }
+        for (int key = 0; key < granted.size(); key++) {
+            assertWithin(algorithm, key < 4 ? 3 : 20, granted.get(key));
+        }
+        assertThat(granted).allSatisfy(each -> assertThat(each).hasSizeGreaterThan(3));
+    }
+
+    private void assertWithin(Algorithm algorithm, long number, List<Grant> granted) {
+        boolean window = algorithm.family() == Algorithm.Family.WINDOW;
+        // Where the next caller pays, the last call goes on credit.
+        long credit = algorithm.family() == Algorithm.Family.PACED ? 3 : 0;
+        for (int first = 0; first < granted.size(); first++) {
+            long sum = 0;
+            long from = granted.get(first).at;
+            for (Grant grant : granted.subList(first, granted.size())) {
+                sum += grant.permits;
+                long time = grant.at - from;
+                boolean sameWindow =
+                        algorithm == Algorithm.FIXED_WINDOW ? grant.at / SECOND == from / SECOND : time < SECOND;
+                if (window && !sameWindow) {
+                    break;
+                }
+                double most = window ? number : number + credit + 1e-3 + (double) number * time / SECOND;
+                assertThat((double) sum).as(algorithm + " " + granted).isLessThanOrEqualTo(most);
+            }
+        }
+    }
+
+    /** 100,000 tenants, each with its own numbers. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW"})
+    void everyTenantHasExactlyItsNumbers(Algorithm algorithm) {
+        RateLimiter limiter = limiters(limit(algorithm)).get(0);
+        for (int round = 0; round < 2; round++) {
+            for (int tenant = 1; tenant <= tenants(); tenant++) {
+                RateLimiter own = limiter.ofCallers(CallerLimit.of(tenant + "/s"));
+                if (round == 0) {
+                    assertThat(own.tryAcquire("tenant" + tenant, tenant)).isTrue();
+                } else {
+                    assertThat(own.tryAcquire("tenant" + tenant, 1)).isFalse();
+                }
+            }
+        }
+        ticker.advance(Duration.ofSeconds(1));
+        for (int tenant = 1; tenant <= tenants(); tenant += 7) {
+            RateLimiter own = limiter.ofCallers(CallerLimit.of(tenant + "/s"));
+            assertThat(own.peek("tenant" + tenant, 1, 0).remaining()).isEqualTo(tenant);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void theLimitItselfKnowsWhatACallerHasUsed(Algorithm algorithm) {
+        RateLimiter limiter = limiters(limit(algorithm)).get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("20/s"));
+        assertThat(own.tryAcquire("k", 20)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        assertThat(limiter.limit().rate().permits()).isEqualTo(7);
+        assertThat(own.limit().rate().permits()).isEqualTo(20);
+        assertThat(limiter.tryAcquire("other", 7)).isTrue();
+        assertThat(limiter.budgets()).isSameAs(own.budgets());
+    }
+
+    @Test
+    void theNumbersOfTheLastCallAreKnown() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        assertThat(limiter.ofCallers(CallerLimit.of("20/s burst 30")).tryAcquire("k", 3))
+                .isTrue();
+        assertThat(limiter.ofKnownCaller("k").peek("k", 1, 0).remaining()).isEqualTo(27);
+        assertThat(limiter.ofKnownCaller("other").limit()).isEqualTo(limiter.limit());
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        assertThat(limiter.ofKnownCaller("k").limit()).isEqualTo(limiter.limit());
+    }
+
+    @Test
+    void severalLimitsAreAskedByTheNumbersOfTheCaller() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        RateLimiter other = limiters(limit(Algorithm.FIXED_WINDOW)).get(0);
+        for (int calls = 0; calls < 3; calls++) {
+            boolean rejected = AllOf.reserve(List.of(
+                            Claim.of(limiter.ofCallers(CallerLimit.of("20/s")), "k", 1, 0),
+                            Claim.of(other.ofCallers(CallerLimit.of("2/s")), "k", 1, 0)))
+                    .isRefused();
+            assertThat(rejected).isEqualTo(calls == 2);
+        }
+        RateLimiter first = limiter.ofCallers(CallerLimit.of("20/s"));
+        assertThat(first.peek("k", 1, 0).remaining()).isEqualTo(18);
+        // They are of one budget, whichever numbers they have.
+        RateLimiter second = limiter.ofCallers(CallerLimit.of("20/s"));
+        assertThat(AllOf.reserve(List.of(Claim.of(first, "k", 10, 0), Claim.of(second, "k", 9, 0)))
+                        .isRefused())
+                .isTrue();
+        assertThat(AllOf.reserve(List.of(Claim.of(first, "k", 10, 0), Claim.of(second, "k", 8, 0)))
+                        .isRefused())
+                .isFalse();
+    }
+
+    @Test
+    void aReservationIsSettledWhateverNumbersItsCallerHasByThen() {
+        RateLimiter limiter = limiters(limit(Algorithm.FIXED_WINDOW)).get(0);
+        RateLimiter small = limiter.ofCallers(CallerLimit.of("5/s"));
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("100/s"));
+        Reservation call = small.reserve("k", 1, 0);
+        assertThat(large.tryAcquire("k", 9)).isTrue();
+        call.settle(41);
+        assertThat(large.tryAcquire("k", 51)).isFalse();
+        assertThat(large.tryAcquire("k", 50)).isTrue();
+    }
+
+    @Test
+    void resettingAKeyForgetsWhatItHasUsedAndNotItsNumbers() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("50/s"));
+        assertThat(own.tryAcquire("k", 50)).isTrue();
+        limiter.reset("k");
+        assertThat(own.tryAcquire("k", 50)).isTrue();
+        assertThat(own.tryAcquire("k", 1)).isFalse();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"20/m", "-1/s", "20/s burst 3", "20/month", "x"})
+    void aWindowHasNoOtherNumbersThanItsOwnPeriodAllows(String numbers) {
+        RateLimiter limiter = limiters(limit(Algorithm.FIXED_WINDOW)).get(0);
+        CallerLimit own = CallerLimit.of(numbers);
+        assertThatThrownBy(() -> limiter.ofCallers(own)).isInstanceOf(InvalidLimitException.class);
+    }
+
+    @Test
+    void theLimiterOfCallersIsNotChangedAndNotClosedAlone() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("20/s"));
+        assertThatThrownBy(() -> own.update(limiter.limit())).isInstanceOf(UnsupportedOperationException.class);
+        own.close();
+        assertThat(limiter.reserve("k", 7, 0).isRefused()).isFalse();
+        assertThat(limiter.reserve("k", 1, SECOND).waitNanos()).isPositive();
+    }
+
+    @Test
+    void closedAndUnlimitedNumbersKeepWhatWasUsed() {
+        RateLimiter limiter = limiters(limit(Algorithm.SLIDING_LOG)).get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("20/s"));
+        assertThat(own.tryAcquire("k", 20)).isTrue();
+        assertThat(limiter.ofCallers(CallerLimit.of("unlimited")).tryAcquire("k", 1_000))
+                .isTrue();
+        assertThat(limiter.ofCallers(CallerLimit.of("0/s")).tryAcquire("k", 1)).isFalse();
+        assertThat(own.tryAcquire("k", 1)).isFalse();
+    }
+}
