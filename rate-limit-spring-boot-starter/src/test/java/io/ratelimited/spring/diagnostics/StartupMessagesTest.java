@@ -1,25 +1,14 @@
 package io.ratelimited.spring.diagnostics;
 
-import static io.ratelimited.core.Algorithm.CONCURRENCY;
-import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
-import static io.ratelimited.core.Algorithm.WARM_UP;
-import static io.ratelimited.core.Policy.WAIT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.PackagePrivateBase;
-import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.text.PropertyText;
 import java.util.List;
-import java.util.concurrent.Semaphore;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -35,7 +24,6 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
-import org.springframework.context.support.ApplicationObjectSupport;
 
 /** Mistakes that Spring Boot finds when it binds properties, and how it shows ours: place, value and remedy. */
 class StartupMessagesTest {
@@ -116,12 +104,6 @@ class StartupMessagesTest {
                 Mistake.of("an unknown property of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.tiers.gold.rte=5/s", "rate-limit.limits.tiered.rate=5/s")
                         .tells("rate-limit.limits.tiered.tiers.gold.rte", "did you mean 'rate'?"),
-                Mistake.of("an unknown property at the top")
-                        .with("rate-limit.limit.search.rate=5/s")
-                        .tells("rate-limit.limit.search.rate", "did you mean 'limits'?"),
-                Mistake.of("an unknown property of a section")
-                        .with("rate-limit.http.header=none")
-                        .tells("rate-limit.http.header: none", "did you mean 'headers'?"),
                 Mistake.of("an unknown property of the defaults")
                         .with("rate-limit.defaults.polcy=wait")
                         .tells("rate-limit.defaults.polcy", "did you mean 'policy'?"),

@@ -218,7 +218,7 @@ class RateLimitConfigurationTest {
                 "rate-limit.limits.search=5/s | There is no property rate-limit.limits.search | without Spring Boot | RL-101",
                 "rate-limit.limits.Shop.order.rate=5/s | rate-limit.limits.Shop.order.rate | in brackets | RL-101",
                 "rate-limit.routes[0].path=/** | There is no property rate-limit.routes[0].path without Spring Boot | starter | RL-101",
-                        "rate-limit.limits.search.burst=many | rate-limit.limits.search.burst is \"many\" | must be a whole number | RL-102",
+                "rate-limit.limits.search.burst=many | rate-limit.limits.search.burst is \"many\" | must be a whole number | RL-102",
                 "rate-limit.limits.search.burst= | rate-limit.limits.search.burst is \"\" | must be a whole number | RL-102",
                 "rate-limit.limits.search.max-wait=soon | rate-limit.limits.search.max-wait is \"soon\" | a duration such as 500ms | RL-102",
                 "rate-limit.limits.search.zone=Moon | rate-limit.limits.search.zone is \"Moon\" | a time zone | RL-102",
