@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
@@ -202,6 +203,24 @@ class LocalFallbackTest {
         other.settle(0);
         clock.advance(CHARGE);
         assertThat(server.sent).hasSize(6).allMatch(sent -> sent.words.get(1).startsWith("charge "));
+    }
+
+    @Test
+    void callersHaveTheirNumbersInAnOutageAndRedisIsChargedByThem() {
+        RedisRateLimiter small = (RedisRateLimiter) limiter.ofCallers(CallerLimit.of("3/d"));
+        RedisRateLimiter large = (RedisRateLimiter) limiter.ofCallers(CallerLimit.of("1000/d"));
+        int[] admitted = new int[3];
+        for (int call = 0; call < 1_100; call++) {
+            admitted[0] += small.reserveLocally("small", 1, 0).isRefused() ? 0 : 1;
+            admitted[1] += large.reserveLocally("large", 1, 0).isRefused() ? 0 : 1;
+            admitted[2] += limiter.reserveLocally("other", 1, 0).isRefused() ? 0 : 1;
+        }
+        assertThat(admitted).containsExactly(3, 1_000, 100);
+        clock.advance(CHARGE);
+        server.answer();
+        assertThat(charged("small")).containsExactly("3");
+        assertThat(charged("large")).containsExactly("1000");
+        assertThat(charged("other")).containsExactly("100");
     }
 
     private String key(@Nullable String caller) {
