@@ -191,7 +191,7 @@ class ChargingPageTest {
 
     @Test
     void eachCallOfAToolLoopIsChargedByThePriceOfItsModel() throws Exception {
-        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "Prices");
+        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "ModelPrices");
         ChatModel model = (ChatModel) running.call("TenantModels", "of", "acme");
         model.call(prompt("uses 1000", "small", 5_000));
         model.call(prompt("uses 2000", "large", 5_000));
@@ -212,7 +212,7 @@ class ChargingPageTest {
     /** A call uses up to twice its reservation, and a stream that is canceled up to the whole of it. */
     @Test
     void aTenantSpendsTheLimitAndWhatCallsUsedBeyondTheirReservation() throws Exception {
-        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "Prices");
+        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "ModelPrices");
         ModelServer server = running.server.context.getBean(ModelServer.class);
         Random random = new Random(60);
         AtomicLong spent = new AtomicLong();
@@ -225,8 +225,7 @@ class ChargingPageTest {
             boolean cancelled = random.nextInt(3) == 0;
             long costs = cancelled ? Math.min(uses, reserved) : uses;
             // The last of three elements reports the usage.
-            server.streamsYield(
-                    Flux.just(ModelServer.used(0), ModelServer.used(0), ModelServer.used(uses)));
+            server.streamsYield(Flux.just(ModelServer.used(0), ModelServer.used(0), ModelServer.used(uses)));
             ChatModel model = (ChatModel) running.call("TenantModels", "of", "acme");
             try {
                 model.stream(prompt("", "small", (int) reserved))
@@ -408,8 +407,8 @@ class ChargingPageTest {
         @RateLimited(
                 name = "priced",
                 rate = "10000/m",
-                permits = "#prompt.options.maxTokens * @prices.of(#prompt)",
-                charge = "#result.metadata.usage.totalTokens * @prices.of(#prompt)")
+                permits = "#prompt.options.maxTokens * @modelPrices.of(#prompt)",
+                charge = "#result.metadata.usage.totalTokens * @modelPrices.of(#prompt)")
         ChatResponse ask(Prompt prompt) {
             return model.call(prompt);
         }
