@@ -9,6 +9,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitCharge;
 import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -24,6 +25,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -38,6 +40,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.ai.chat.model.ChatModel;
 import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.prompt.ChatOptions;
 import org.springframework.ai.chat.prompt.Prompt;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
@@ -64,11 +67,23 @@ class ChargingPageTest {
     private static final String ATTRIBUTE = "The attribute";
     private static final String BY_HAND = "By hand";
     private static final String TOKENS = "Tokens of a language model";
+    private static final String LOOPS = "Tool loops, and a price per model";
     private static final String DOWNLOADS = "Bytes of downloads";
     private static final String LOGINS = "Without Spring Security";
 
     private static final Map<String, String> PAGES = Map.of(
-            ATTRIBUTE, PAGE, BY_HAND, PAGE, TOKENS, RECIPES, DOWNLOADS, RECIPES, LOGINS, "stop-guessing-passwords.md");
+            ATTRIBUTE,
+            PAGE,
+            BY_HAND,
+            PAGE,
+            TOKENS,
+            RECIPES,
+            LOOPS,
+            RECIPES,
+            DOWNLOADS,
+            RECIPES,
+            LOGINS,
+            "stop-guessing-passwords.md");
 
     /** Each section is compiled once. */
     private static final Map<String, Map<String, Class<?>>> COMPILED = new HashMap<>();
@@ -88,7 +103,7 @@ class ChargingPageTest {
     @Test
     void everySectionWithCodeIsRunHere() throws Exception {
         assertThat(sectionsWithCode(PAGE)).containsExactlyInAnyOrder(ATTRIBUTE, BY_HAND);
-        assertThat(sectionsWithCode(RECIPES)).containsExactlyInAnyOrder(TOKENS, DOWNLOADS);
+        assertThat(sectionsWithCode(RECIPES)).containsExactlyInAnyOrder(TOKENS, LOOPS, DOWNLOADS);
     }
 
     private static List<String> sectionsWithCode(String page) throws Exception {
@@ -166,6 +181,69 @@ class ChargingPageTest {
         assertThat(running.server.get("/chat?tenant=acme&question=uses%20777").body())
                 .contains("data:Good", "data:bye");
         assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
+    }
+
+    private static Prompt prompt(String question, String model, int maxTokens) {
+        return new Prompt(
+                question,
+                ChatOptions.builder().model(model).maxTokens(maxTokens).build());
+    }
+
+    @Test
+    void eachCallOfAToolLoopIsChargedByThePriceOfItsModel() throws Exception {
+        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "ModelPrices");
+        ChatModel model = (ChatModel) running.call("TenantModels", "of", "acme");
+        model.call(prompt("uses 1000", "small", 5_000));
+        model.call(prompt("uses 2000", "large", 5_000));
+        model.call(prompt("tells nothing", "small", 5_000));
+        assertThat(running.left("model-tokens", "acme")).isEqualTo(1_000_000 - 1_000 - 15 * 2_000 - 5_000);
+        assertThat(model.stream(prompt("uses 4000", "large", 100)).collectList().block())
+                .hasSize(3);
+        assertThat(running.left("model-tokens", "acme")).isEqualTo(904_000);
+        assertThat(model.stream(prompt("hangs", "large", 200)).blockFirst()).isNotNull();
+        assertThat(running.left("model-tokens", "acme")).isEqualTo(901_000);
+        assertThatThrownBy(() -> model.call(prompt("uses 1", "unknown", 1))).isInstanceOf(RuntimeException.class);
+        assertThat(running.left("model-tokens", "acme")).isEqualTo(901_000);
+        assertThat(running.left("model-tokens", "other")).isEqualTo(1_000_000);
+        running.server.context.getBean(Priced.class).ask(prompt("uses 40", "large", 100));
+        assertThat(running.left("priced", null)).isEqualTo(10_000 - 15 * 40);
+    }
+
+    /** A call uses up to twice its reservation, and a stream that is canceled up to the whole of it. */
+    @Test
+    void aTenantSpendsTheLimitAndWhatCallsUsedBeyondTheirReservation() throws Exception {
+        Running running = start(LOOPS, Kind.TOMCAT, "TenantModels", "ModelPrices");
+        ModelServer server = running.server.context.getBean(ModelServer.class);
+        Random random = new Random(60);
+        AtomicLong spent = new AtomicLong();
+        long beyond = 0;
+        double allowed = 1_000_000;
+        int rejected = 0;
+        for (int call = 0; call < 2_000; call++) {
+            long reserved = 1_000 * (1 + random.nextInt(20));
+            int uses = random.nextInt((int) (2 * reserved));
+            boolean cancelled = random.nextInt(3) == 0;
+            long costs = cancelled ? Math.min(uses, reserved) : uses;
+            // The last of three elements reports the usage.
+            server.streamsYield(Flux.just(ModelServer.used(0), ModelServer.used(0), ModelServer.used(uses)));
+            ChatModel model = (ChatModel) running.call("TenantModels", "of", "acme");
+            try {
+                model.stream(prompt("", "small", (int) reserved))
+                        .take(cancelled ? 1 + random.nextInt(2) : 3)
+                        .then()
+                        .block();
+                spent.addAndGet(costs);
+                beyond += Math.max(0, costs - reserved);
+            } catch (RateLimitExceededException ex) {
+                rejected++;
+            }
+            assertThat((double) spent.get()).isLessThanOrEqualTo(allowed + beyond + 1);
+            Duration pause = Duration.ofMillis(random.nextInt(800));
+            running.server.ticker().advance(pause);
+            allowed += 1_000_000 * pause.toMillis() / 60_000.0;
+        }
+        server.streamsYield(null);
+        assertThat(rejected).isBetween(50, 1_500);
     }
 
     @Test
@@ -266,6 +344,8 @@ class ChargingPageTest {
         Stream.of(components).map(classes::get).forEach(sources::add);
         if (title.equals(TOKENS)) {
             sources.add(Chat.class);
+        } else if (title.equals(LOOPS)) {
+            sources.add(Priced.class);
         } else if (title.equals(DOWNLOADS) && kind == Kind.REACTOR_NETTY) {
             sources.add(ReactiveDownloads.class);
         }
@@ -280,7 +360,7 @@ class ChargingPageTest {
             return ReflectionTestUtils.invokeMethod(server.context.getBean(classes.get(component)), method, arguments);
         }
 
-        private long left(String limit, String key) {
+        private long left(String limit, @Nullable String key) {
             return server.context.getBean(RateLimits.class).peek(limit, key).remaining();
         }
 
@@ -312,6 +392,25 @@ class ChargingPageTest {
         @Override
         public void onCharge(RateLimitCharge charge) {
             charged.add(charge.charged());
+        }
+    }
+
+    /** What the page says of a method whose permits have a price. */
+    static class Priced {
+
+        private final ChatModel model;
+
+        Priced(ChatModel model) {
+            this.model = model;
+        }
+
+        @RateLimited(
+                name = "priced",
+                rate = "10000/m",
+                permits = "#prompt.options.maxTokens * @modelPrices.of(#prompt)",
+                charge = "#result.metadata.usage.totalTokens * @modelPrices.of(#prompt)")
+        ChatResponse ask(Prompt prompt) {
+            return model.call(prompt);
         }
     }
 

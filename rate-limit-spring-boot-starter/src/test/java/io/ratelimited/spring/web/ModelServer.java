@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import org.jspecify.annotations.Nullable;
 import org.springframework.ai.chat.messages.AssistantMessage;
 import org.springframework.ai.chat.metadata.ChatResponseMetadata;
 import org.springframework.ai.chat.metadata.DefaultUsage;
@@ -37,6 +38,8 @@ final class ModelServer implements ChatModel, AutoCloseable {
     private final CountDownLatch closed = new CountDownLatch(1);
     private final HttpServer server;
     private final String url;
+    /** What streams yield instead of what the server sends. */
+    private volatile @Nullable Flux<ChatResponse> instead;
 
     ModelServer() throws IOException {
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
@@ -84,6 +87,10 @@ final class ModelServer implements ChatModel, AutoCloseable {
 
     @Override
     public Flux<ChatResponse> stream(Prompt prompt) {
+        Flux<ChatResponse> elements = instead;
+        if (elements != null) {
+            return elements;
+        }
         return WebClient.create(url)
                 .post()
                 .bodyValue(request(prompt, true))
@@ -95,6 +102,19 @@ final class ModelServer implements ChatModel, AutoCloseable {
 
     private static Map<String, Object> request(Prompt prompt, boolean stream) {
         return Map.of("question", prompt.getContents(), "stream", stream);
+    }
+
+    void streamsYield(@Nullable Flux<ChatResponse> elements) {
+        instead = elements;
+    }
+
+    /** An element that reports a usage, or none. */
+    static ChatResponse used(int tokens) {
+        return new ChatResponse(
+                List.of(),
+                ChatResponseMetadata.builder()
+                        .usage(new DefaultUsage(0, tokens, null))
+                        .build());
     }
 
     private static ChatResponse response(JsonNode json) {
