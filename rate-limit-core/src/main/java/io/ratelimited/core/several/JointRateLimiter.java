@@ -20,7 +20,7 @@ public interface JointRateLimiter extends RateLimiter {
 
     /**
      * Takes all claims or none, and gives back what it has taken if it fails halfway. A place for a call in flight is left for
-     * later where {@link AllOf#placeLater} says so.
+     * later where {@link AllOf#placeLater} says so. A refusal is judged as {@link #reserve} does.
      *
      * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all

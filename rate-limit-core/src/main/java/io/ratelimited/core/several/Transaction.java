@@ -30,6 +30,9 @@ final class Transaction {
 
     private final Decision[] asked;
     private final @Nullable Decision[] refusals;
+    /** By the number of the claim: whether its refusal was made by a take, whose limiter has judged it. */
+    private final boolean[] judged;
+
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
@@ -42,6 +45,7 @@ final class Transaction {
         this.callbacks = callbacks;
         this.asked = new Decision[claims.length];
         this.refusals = new Decision[claims.length];
+        this.judged = new boolean[claims.length];
         this.taken = new Reservation[claims.length];
     }
 
@@ -105,7 +109,15 @@ final class Transaction {
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
     private CompletableFuture<Reservation> refuse() {
-        return decisions(unasked, knownNanos()).thenApply(any -> AllOf.refused(claims, refusals));
+        return decisions(unasked, knownNanos()).thenApply(any -> {
+            for (int i = 0; i < claims.length; i++) {
+                Decision refusal = refusals[i];
+                if (refusal != null && !judged[i]) {
+                    refusals[i] = claims[i].limiter().refused(claims[i], refusal);
+                }
+            }
+            return AllOf.refused(refusals);
+        });
     }
 
     /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
@@ -206,6 +218,7 @@ final class Transaction {
             }
             for (int i = 0; i < own.length; i++) {
                 refusals[group.numbers.get(i)] = own[i];
+                judged[group.numbers.get(i)] = own[i] != null;
             }
             unasked = groups.stream().filter(each -> !each.equals(group)).toList();
             return completed(false);

@@ -212,9 +212,7 @@ final class LocalFallback {
         if (refusal.blocked()
                 || refusal.retryAfter() == null
                 || !NodeBlocks.byRefusal(current, wanted.exempt())
-                || evidence(current)
-                        .peek(key(text), wanted.permits(), wanted.patience())
-                        .admitted()) {
+                || !new Counted(current, text, wanted).violates(true)) {
             return refusal;
         }
         ScriptBlocks.State block = blocks.offend(current, text);

@@ -332,6 +332,10 @@ final class MultiLimitCall {
                 wait = Math.max(wait, decision.waitTime().toNanos());
             }
             if (!admitted) {
+                for (int i = 0; i < refusals.length; i++) {
+                    Decision refusal = refusals[i];
+                    refusals[i] = refusal == null ? null : parts.get(i).limiter.refused(parts.get(i).claim, refusal);
+                }
                 return CompletableFuture.completedFuture(refused(refusals));
             }
             long longest = wait;

@@ -136,6 +136,22 @@ class LocalFallbackBlocksTest {
         assertThat(isBlocked(limiter)).isTrue();
     }
 
+    /** Whether the call is rejected when it is asked about, as beside another limit on Redis, or when it takes permits. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallUnderSeveralLimitsIsEvidenceOnceThoughItIsRejectedByTheShareOfANode(boolean otherOnRedis) {
+        Limit other = Limit.of("other", Algorithm.FIXED_WINDOW).rate("1000/h").build();
+        RateLimiter logins = limiter(
+                builder(Algorithm.FIXED_WINDOW).rate("4/h").blockMax(BLOCK).build(), 2);
+        RateLimiter beside = otherOnRedis ? limiter(other, 2) : new InMemoryRateLimiter(other, ticker, 10);
+        for (int call = 1; call <= 5; call++) {
+            boolean admitted = !AllOf.reserve(List.of(Claim.of(logins, "a", 1, 0), Claim.of(beside, "a", 1, 0)))
+                    .isRefused();
+            assertThat(admitted).as("call " + call).isEqualTo(call <= 2);
+            assertThat(isBlocked(logins)).as("after call " + call).isEqualTo(call > 4);
+        }
+    }
+
     /** Beside a limit that decides later, the call may give its permits back in the next moment. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

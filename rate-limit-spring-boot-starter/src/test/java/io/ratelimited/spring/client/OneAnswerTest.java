@@ -12,11 +12,13 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.IntSupplier;
 import java.util.function.ToIntFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -26,6 +28,8 @@ import org.springframework.boot.http.client.autoconfigure.reactive.ReactiveHttpC
 import org.springframework.boot.restclient.RestTemplateBuilder;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.boot.restclient.autoconfigure.RestTemplateAutoConfiguration;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.web.client.RestClient;
@@ -36,6 +40,7 @@ import org.springframework.web.reactive.function.client.WebClient;
  * One answer holds up the calls that it is about, and no others: with each client and HTTP library, against a partner on the
  * loopback interface. The partner is localhost; 127.0.0.1 is another host.
  */
+@ExtendWith(OutputCaptureExtension.class)
 class OneAnswerTest {
 
     private static final int REJECTED = -1;
@@ -239,6 +244,23 @@ class OneAnswerTest {
         });
     }
 
+    /** By all HTTP libraries. Those that do not tell who has answered are named in the log. */
+    @ParameterizedTest
+    @EnumSource
+    void anotherHostBehindARedirectPausesForMaxPauseAtMostAndTheLogSaysThatItCan(Client client, CapturedOutput log) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/moved-to-pause")).isEqualTo(503);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+        });
+        boolean reports = List.of(Client.REST_CLIENT_APACHE, Client.REST_TEMPLATE_APACHE, Client.WEB_CLIENT_REACTOR)
+                .contains(client);
+        String users = client.name().startsWith("WEB") ? "WebClient" : "RestClient and RestTemplate";
+        assertThat(log.toString().lines().filter(line -> line.contains("[RL-335]") && line.contains("of " + users)))
+                .hasSize(reports ? 0 : 1)
+                .allMatch(line -> line.contains("rate-limit.clients [partner]"));
+    }
+
     /** Its fields are not seen, but it is no rejection. */
     @ParameterizedTest
     @EnumSource(names = {"REST_CLIENT_APACHE", "REST_TEMPLATE_APACHE", "WEB_CLIENT_REACTOR"})
@@ -284,7 +306,7 @@ class OneAnswerTest {
 
     @ParameterizedTest
     @EnumSource(names = {"REST_CLIENT_JDK", "WEB_CLIENT_JDK"})
-    void withoutRedirectsNoOtherHostAnswers(Client client) {
+    void withoutRedirectsNoOtherHostAnswers(Client client, CapturedOutput log) {
         Contexts.runner(ticker)
                 .withConfiguration(AutoConfigurations.of(
                         HttpClientAutoConfiguration.class,
@@ -301,6 +323,7 @@ class OneAnswerTest {
                         "rate-limit.clients.partner.policy=reject")
                 .run(context -> {
                     ToIntFunction<String> calls = client.calls(context);
+                    assertThat(log.toString()).doesNotContain("RL-335");
                     assertThat(calls.applyAsInt(partner + "/moved-to-pause")).isEqualTo(302);
                     assertThat(calls.applyAsInt(partner + "/other")).isEqualTo(200);
                     assertThat(seen).containsExactly("/moved-to-pause", "/other");

@@ -33,9 +33,12 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.http.client.ClientHttpRequestFactoryBuilder;
+import org.springframework.boot.http.client.HttpClientSettings;
 import org.springframework.boot.http.client.HttpComponentsClientHttpRequestFactoryBuilder;
 import org.springframework.boot.http.client.autoconfigure.ClientHttpRequestFactoryBuilderCustomizer;
 import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpConnectorBuilderCustomizer;
+import org.springframework.boot.http.client.reactive.ClientHttpConnectorBuilder;
 import org.springframework.boot.http.client.reactive.HttpComponentsClientHttpConnectorBuilder;
 import org.springframework.boot.http.client.reactive.ReactorClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestClientCustomizer;
@@ -209,6 +212,21 @@ public final class ClientRateLimitAutoConfiguration {
             }
         }
 
+        @Bean("io.ratelimited.rateLimitBlockingRedirects")
+        @Lazy(false)
+        static FollowedRedirects<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
+                LimitedClients clients,
+                ObjectProvider<ClientHttpRequestFactoryBuilder<?>> libraries,
+                ObjectProvider<HttpClientSettings> settings) {
+            return new FollowedRedirects<>(
+                    "RestClient and RestTemplate",
+                    clients,
+                    libraries,
+                    settings,
+                    HttpComponentsClientHttpRequestFactoryBuilder.class,
+                    "Apache HttpClient");
+        }
+
         @Bean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
         @Lazy(false)
         static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
@@ -272,6 +290,21 @@ public final class ClientRateLimitAutoConfiguration {
                     builder.filter(filters.getObject());
                 }
             });
+        }
+
+        @Bean("io.ratelimited.rateLimitReactiveRedirects")
+        @Lazy(false)
+        static FollowedRedirects<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
+                LimitedClients clients,
+                ObjectProvider<ClientHttpConnectorBuilder<?>> libraries,
+                ObjectProvider<HttpClientSettings> settings) {
+            return new FollowedRedirects<>(
+                    "WebClient",
+                    clients,
+                    libraries,
+                    settings,
+                    ReactorClientHttpConnectorBuilder.class,
+                    "Reactor Netty");
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
