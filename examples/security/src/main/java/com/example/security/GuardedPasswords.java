@@ -8,10 +8,9 @@ import org.springframework.security.core.Authentication;
 import org.springframework.security.core.userdetails.UserDetailsService;
 import org.springframework.stereotype.Component;
 
-/** Spring Security checks the passwords of form login and of HTTP Basic here. Only an incorrect password uses a permit. */
 @Component
 class GuardedPasswords implements AuthenticationProvider {
-
+    private static final String NAME = "#login.name.toLowerCase(T(java.util.Locale).ROOT)";
     private static final String UNLESS_CORRECT = "#error == null ? 0 : 1";
 
     private final AuthenticationProvider passwords;
@@ -21,11 +20,8 @@ class GuardedPasswords implements AuthenticationProvider {
     }
 
     @Override
-    @RateLimited(
-            name = "failed-logins-of-name",
-            key = "#login.name.toLowerCase(T(java.util.Locale).ROOT)",
-            charge = UNLESS_CORRECT)
-    @RateLimited(name = "failed-logins-of-address", key = "clientIp", charge = UNLESS_CORRECT)
+    @RateLimited(name = "guesses-of-name", key = NAME, charge = UNLESS_CORRECT)
+    @RateLimited(name = "guesses-of-address", key = "clientIp", charge = UNLESS_CORRECT)
     public Authentication authenticate(Authentication login) {
         return passwords.authenticate(login);
     }

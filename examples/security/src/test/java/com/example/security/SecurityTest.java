@@ -1,6 +1,7 @@
 package com.example.security;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.nimbusds.jose.JOSEException;
 import com.nimbusds.jose.JWSAlgorithm;
@@ -8,10 +9,12 @@ import com.nimbusds.jose.JWSHeader;
 import com.nimbusds.jose.crypto.MACSigner;
 import com.nimbusds.jwt.JWTClaimsSet;
 import com.nimbusds.jwt.SignedJWT;
+import io.ratelimited.core.RateLimitExceededException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.web.server.LocalServerPort;
@@ -65,6 +68,20 @@ class SecurityTest {
         assertThat(token("dan")).isEqualTo(200);
         assertThat(token("dan")).isEqualTo(429);
         assertThat(token("eve")).isEqualTo(200);
+    }
+
+    @Test
+    void fiveIncorrectPasswordsLockOutAnAccountAndACookieIsOfOneUser(
+            @Autowired DeviceLogin login, @Autowired KnownDevices devices) throws Exception {
+        for (int attempt = 1; attempt <= 5; attempt++) {
+            assertThatThrownBy(() -> login.check("fay", "incorrect", null))
+                    .isInstanceOf(IllegalArgumentException.class);
+        }
+        assertThatThrownBy(() -> login.check("fay", "right", null)).isInstanceOf(RateLimitExceededException.class);
+        assertThatThrownBy(() -> login.check("fay", "right", "invented"))
+                .isInstanceOf(RateLimitExceededException.class);
+        assertThat(devices.isKnown("fay", devices.cookieOf("fay"))).isTrue();
+        assertThat(devices.isKnown("gil", devices.cookieOf("fay"))).isFalse();
     }
 
     private int basic(String name, String password) {
