@@ -1,0 +1,3 @@
+package com.example.login;
+
+@docs/stop-guessing-passwords.md java@
