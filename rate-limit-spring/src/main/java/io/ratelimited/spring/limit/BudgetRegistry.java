@@ -58,7 +58,8 @@ final class BudgetRegistry {
             throw new InvalidRateLimitException(
                     limit.name(),
                     place(limit),
-                    "an override must be a tier, or a rate with or without a burst, but is " + LimitProperty.texts(values),
+                    "an override must be a tier, or a rate with or without a burst, but is "
+                            + LimitProperty.texts(values),
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
