@@ -34,9 +34,13 @@ public final class KnownProperties {
      */
     public record Unknown(ConfigurationPropertyName parent, String element, Set<String> siblings) {
 
-        /** Whether the property is part of a limit, a route, a client or the defaults. */
+        /** Whether the property is part of a limit, a route, a client or the defaults, or of one of these misspelt. */
         public boolean isOfLimit() {
-            return parent.getNumberOfElements() > 1 && OF_LIMITS.contains(parent.getElement(1, Form.UNIFORM));
+            return parent.equals(PREFIX)
+                    ? SimilarName.find(element, siblings)
+                            .filter(OF_LIMITS::contains)
+                            .isPresent()
+                    : OF_LIMITS.contains(parent.getElement(1, Form.UNIFORM));
         }
     }
 

@@ -45,8 +45,6 @@ class IgnoredPropertiesTest {
             rate-limit.http.header           | rate-limit.http.headers
             rate-limit.http.trustedProxy     | rate-limit.http.trusted-proxies
             rate-limit.headers               | rate-limit.http.headers
-            rate-limit.limit.search.rate     | rate-limit.limits
-            rate-limit.rutes[0].path         | rate-limit.routes
             rate-limit.redis.open-api        | rate-limit.http.open-api
             """)
     void areWarnedOfWithTheNearestName(String name, String near, CapturedOutput output) {
@@ -64,6 +62,15 @@ class IgnoredPropertiesTest {
                                 .doesNotContain("legacy");
                     });
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"limit.search.rate", "rutes[0].path", "client.partner.hosts", "default.rate"})
+    void failStartupWhereTheyAreMeantForALimit(String name) {
+        application
+                .withPropertyValues("rate-limit." + name + "=5/m")
+                .run(context ->
+                        assertThat(context).getFailure().rootCause().hasMessageContaining("rate-limit." + name));
     }
 
     @Test
