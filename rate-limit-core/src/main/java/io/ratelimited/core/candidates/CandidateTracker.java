@@ -523,7 +523,8 @@ public final class CandidateTracker {
         private long last;
 
         private Batch(long now) {
-            last = now;
+            // Its first call is no rush.
+            last = now - RESOLUTION;
         }
     }
 

@@ -5,11 +5,9 @@ import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Rate;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
 import java.util.TreeSet;
 
 /** Rates that are tried beside a limit. Each is the limit with that rate; all else stays, as in a change of the rate. */
@@ -148,14 +146,5 @@ public final class Candidates {
         }
         low = Math.min(low, high / 2);
         return steps(live, low, Math.pow(high / low, 1.0 / (STEPS - 1)));
-    }
-
-    /** How long candidates may be tried: from a second to 31 days. */
-    public static Duration requireTime(Duration time) {
-        if (Objects.requireNonNull(time).compareTo(Duration.ofSeconds(1)) < 0
-                || time.compareTo(Duration.ofDays(31)) > 0) {
-            throw new InvalidLimitException("candidatesFor", "is " + time + ", but must be from 1s to 31d. [RL-291]");
-        }
-        return time;
     }
 }

@@ -75,7 +75,8 @@ public final class CandidatesCommand {
         System.exit(run(args, System.out, System.err));
     }
 
-    static int run(String[] args, PrintStream out, PrintStream err) {
+    /** Runs the command, and returns the code with which the process ends. */
+    public static int run(String[] args, PrintStream out, PrintStream err) {
         Map<String, String> options = new HashMap<>();
         List<String> files = new ArrayList<>();
         for (int i = 1; i < args.length; i++) {
