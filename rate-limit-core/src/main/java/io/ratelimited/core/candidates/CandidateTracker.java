@@ -48,6 +48,9 @@ public final class CandidateTracker {
     /** Nanoseconds after which calls that were taken together are judged, however few they are (F6). */
     static final long SWEEP = 1_000_000;
 
+    /** Stands for the present time. */
+    private static final long NOW = Long.MIN_VALUE;
+
     private static final int LARGEST_BATCH = 64;
     private static final int STRIPES = 16;
     /** Stripes are as far apart as two lines of a cache. */
@@ -155,7 +158,7 @@ public final class CandidateTracker {
      * @param maxWaitNanos the longest wait that the policy of the limit allows
      */
     public void tried(@Nullable Object key, long permits, long maxWaitNanos) {
-        Tracked tracked = key == null ? withoutKey : find(key);
+        Tracked tracked = key == null ? withoutKey : find(key, NOW);
         if (tracked == null) {
             return;
         }
@@ -256,11 +259,7 @@ public final class CandidateTracker {
         return false;
     }
 
-    private @Nullable Tracked find(Object key) {
-        int hash = hash(key);
-        return (hash & mask) == 0 || isHeavy(hash) ? follow(key, hash, now()) : skip(key, hash);
-    }
-
+    /** @param now {@link #NOW} to read the clock only if the key is new */
     private @Nullable Tracked find(Object key, long now) {
         int hash = hash(key);
         return (hash & mask) == 0 || isHeavy(hash) ? follow(key, hash, now) : skip(key, hash);
@@ -299,7 +298,7 @@ public final class CandidateTracker {
         }
     }
 
-    private @Nullable Tracked follow(Object key, int hash, long now) {
+    private @Nullable Tracked follow(Object key, int hash, long stated) {
         String text = CanonicalKey.text(key);
         Tracked known = keys.get(text);
         if (known != null) {
@@ -311,6 +310,7 @@ public final class CandidateTracker {
         if ((hash & mask) != 0 || keys.size() >= 2 * capacity) {
             return skip(key, hash);
         }
+        long now = stated == NOW ? now() : stated;
         Tracked added = new Tracked(hash, 1, now);
         known = keys.putIfAbsent(text, added);
         if (keys.size() > capacity && change.tryLock()) {
