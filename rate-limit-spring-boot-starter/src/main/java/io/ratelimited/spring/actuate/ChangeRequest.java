@@ -6,6 +6,7 @@ import io.ratelimited.spring.text.PropertyText;
 import io.ratelimited.spring.text.SimilarName;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -36,6 +37,9 @@ record ChangeRequest(String limit, Map<String, ?> members) {
 
     /** The member that states the length of a budget. */
     private static final String FOR = "for";
+
+    /** The member that states rates to try beside the limit, which are no change of it. */
+    private static final String CANDIDATES = "candidates";
 
     /** The members of a caller's own budget. */
     private static final Set<String> OF_CALLER = new TreeSet<>(Set.of(TIER, "rate", "burst", FOR, REVERT));
@@ -86,6 +90,27 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     }
 
     /**
+     * The rates to try beside the limit; empty to try none.
+     *
+     * @return null if the request says nothing about them
+     * @throws IllegalArgumentException when it says something else, too
+     */
+    @Nullable
+    List<String> candidates() {
+        Object texts = members.get(CANDIDATES);
+        if (texts == null) {
+            return null;
+        }
+        if (!Set.of(CANDIDATES, FOR).containsAll(members.keySet())) {
+            throw new IllegalArgumentException("\"" + CANDIDATES + "\" of rate limit '" + limit
+                    + "' can only stand with \"" + FOR + "\": they do not change the limit; nothing was changed");
+        }
+        return texts.toString().equals("off")
+                ? List.of()
+                : Stream.of(texts.toString().split("[,;]")).map(String::strip).toList();
+    }
+
+    /**
      * Returns whether changes are to be taken back.
      *
      * @throws IllegalArgumentException when the request says something else, too
@@ -115,6 +140,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             Set<String> known = new TreeSet<>(PROPERTIES);
             known.add(TIER);
             known.add(REVERT);
+            known.add(CANDIDATES);
             throw new IllegalArgumentException("a limit has no " + unknown
                     + SimilarName.hint(unknown.iterator().next(), known) + "; use some of " + known
                     + "; nothing was changed");

@@ -9,11 +9,14 @@ import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.candidates.CandidateReport;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitCandidates;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.text.PropertyText;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -43,6 +46,8 @@ final class LimitMeters {
     private final AtomicBoolean countsBlocks = new AtomicBoolean();
     /** Classes whose refusals have a meter. */
     private final Set<String> classes = ConcurrentHashMap.newKeySet();
+    /** Gauges of candidates; guarded by this. */
+    private final List<Meter> candidates = new ArrayList<>();
 
     LimitMeters(MeterRegistry registry, ConfiguredLimit limit) {
         this.registry = registry;
@@ -89,6 +94,36 @@ final class LimitMeters {
         counter(Outcome.ADMITTED, expected).get();
         counter(Outcome.REJECTED, expected).get();
         countBlocks();
+        named.candidates().onChange(this::measureCandidates);
+        measureCandidates();
+    }
+
+    /** A gauge for each candidate that is tried, or was tried last. */
+    private synchronized void measureCandidates() {
+        candidates.forEach(registry::remove);
+        candidates.clear();
+        LimitCandidates.State tried = named.candidates().state();
+        if (tried != null) {
+            tried.report()
+                    .candidates()
+                    .forEach(one -> candidates.add(Gauge.builder(
+                                    "rate.limit.candidate.rejected", named, of -> rejected(of, one.name()))
+                            .description("Share of calls that a limit of another rate would have rejected, from 0 to 1")
+                            .tag("limit", limit)
+                            .tag("candidate", one.name())
+                            .register(registry)));
+        }
+    }
+
+    private static double rejected(ConfiguredLimit limit, String candidate) {
+        LimitCandidates.State tried = limit.candidates().state();
+        return tried == null
+                ? Double.NaN
+                : tried.report().candidates().stream()
+                        .filter(one -> one.name().equals(candidate))
+                        .mapToDouble(CandidateReport.Candidate::rejected)
+                        .findFirst()
+                        .orElse(Double.NaN);
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */
@@ -207,8 +242,10 @@ final class LimitMeters {
         return counters.get(outcome).get(source);
     }
 
-    void remove() {
+    synchronized void remove() {
+        named.candidates().onChange(() -> {});
         registered.forEach(registry::remove);
+        candidates.forEach(registry::remove);
     }
 
     private <M extends Meter> M registered(M meter) {

@@ -4,9 +4,11 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.candidates.CandidateReport;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitCandidates;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.overload.FoundLimitHistory;
 import io.ratelimited.spring.text.PropertyText;
@@ -122,10 +124,56 @@ final class LimitReport {
             report.put("budgets", limit.ownBudgets());
         }
         blocks.add(limit, report);
+        LimitCandidates.State candidates = limit.candidates().state();
+        if (candidates == null) {
+            report.remove("candidates");
+        } else {
+            report.put("candidates", candidates(candidates));
+        }
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
         return report;
+    }
+
+    /** What the candidates would have done; shares in percent. */
+    private Map<String, Object> candidates(LimitCandidates.State state) {
+        CandidateReport said = state.report();
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("since", state.since().toString());
+        report.put("until", state.until().toString());
+        report.put("ended", state.ended());
+        report.put("calls", said.calls());
+        report.put("rates", said.candidates().stream().map(this::candidate).toList());
+        Map<String, Object> smallest = new LinkedHashMap<>();
+        for (double percent : new double[] {5, 1, 0.1}) {
+            CandidateReport.Candidate one = said.smallestBelow(percent / 100);
+            if (one != null) {
+                smallest.put((percent < 1 ? "" + percent : "" + (long) percent) + " %", one.name());
+            }
+        }
+        report.put("smallestBelow", smallest);
+        return report;
+    }
+
+    private Map<String, Object> candidate(CandidateReport.Candidate one) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("rate", one.name());
+        report.put("rejected", percent(one.rejected()));
+        report.put("error", percent(one.error()));
+        report.put("callers", one.callers());
+        if (!one.mostRejected().isEmpty()) {
+            report.put(
+                    "mostRejected",
+                    one.mostRejected().stream()
+                            .map(caller -> Map.of("key", keys.show(caller.key()), "rejected", caller.rejected()))
+                            .toList());
+        }
+        return report;
+    }
+
+    private static double percent(double share) {
+        return Math.round(share * 1e4) / 1e2;
     }
 
     /** What a limit has found that finds itself; the newest change first. */

@@ -230,9 +230,11 @@ public final class Admission {
             permits = cost.applyAsLong(request);
             member.settle(permits, mayBlock);
         } catch (Throwable ex) {
+            request.chargeCandidates(request.permits());
             reports.reportFailedCharge(request, ex);
             return;
         }
+        request.chargeCandidates(permits);
         reports.reportCharge(request, permits, current, member::decision);
     }
 

@@ -86,6 +86,7 @@ public final class LimitEnforcer {
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission enter(LimitRequest[] requests, @Nullable CurrentRequest current) {
+        tryCandidates(requests);
         if (requests.length == 1 && current == null && requests[0].mayTry()) {
             LimitRequest request = requests[0];
             if (request.limiter().tryAcquire(request.key(), request.permits())) {
@@ -98,7 +99,14 @@ public final class LimitEnforcer {
             }
             // Permits have come back between the two: the reservation decides.
         }
-        return requests.length == 0 ? Admission.HOLDS_NOTHING : reserve(requests, current);
+        return requests.length == 0 ? Admission.HOLDS_NOTHING : reserveTried(requests, current);
+    }
+
+    /** Each limit that is asked tries its candidates, whatever is decided. */
+    private static void tryCandidates(LimitRequest[] requests) {
+        for (LimitRequest request : requests) {
+            request.tryCandidates(request.permits());
+        }
     }
 
     /**
@@ -110,6 +118,11 @@ public final class LimitEnforcer {
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission reserve(LimitRequest[] requests, @Nullable CurrentRequest current) {
+        tryCandidates(requests);
+        return reserveTried(requests, current);
+    }
+
+    private Admission reserveTried(LimitRequest[] requests, @Nullable CurrentRequest current) {
         LimitRequest[] enforced = LimitRequest.enforced(requests);
         Reservation reservation = enforced.length == 0 ? null : reserveEnforced(enforced, current);
         return new Admission(
@@ -301,6 +314,7 @@ public final class LimitEnforcer {
      */
     public CompletableFuture<Admission> reserveAsync(
             LimitRequest[] requests, @Nullable CurrentRequest current, Callbacks callbacks) {
+        tryCandidates(requests);
         LimitRequest[] enforced = LimitRequest.enforced(requests);
         CompletableFuture<Admission> entered = new CompletableFuture<>();
         if (enforced.length == 0) {
@@ -389,6 +403,9 @@ public final class LimitEnforcer {
      * @param permits 0 or more; 0 asks for nothing, and goes
      */
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
+        if (limit.candidates().tracker() != null) {
+            LimitRequest.of(limit, key, permits, null).tryCandidates(permits);
+        }
         RateLimiter limiter = limit.limiterOf(key);
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
         // A caller that might wait under the policy of the limit and does not want to is no violator; neither is one

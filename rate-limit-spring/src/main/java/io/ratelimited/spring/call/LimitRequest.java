@@ -3,6 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.candidates.CandidateTracker;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
@@ -162,6 +163,29 @@ public record LimitRequest(
     LimitRequest free() {
         return new LimitRequest(
                 limit, enforcement, limiter, key, 0, denied, rank, once, null, patienceNanos, isExemptFromBlocks);
+    }
+
+    /**
+     * Tries the candidates of the limit with a call that reaches it. Callers with a tier or an override have other numbers, and
+     * a call whose key is missing and denied is rejected whatever the number is.
+     */
+    void tryCandidates(long asked) {
+        CandidateTracker tracker = limit.candidates().tracker();
+        if (tracker != null && !denied && limiter == limit.limiter()) {
+            tracker.tried(key, asked, maxWaitNanos());
+            if (charge == null && limiter.limit().isCharged()) {
+                // Code without annotations, which says nothing of the cost in time.
+                tracker.settled(key, asked, asked, maxWaitNanos());
+            }
+        }
+    }
+
+    /** Charges the candidates of the limit with the cost of a call that has ended. */
+    void chargeCandidates(long cost) {
+        CandidateTracker tracker = limit.candidates().tracker();
+        if (tracker != null && charge != null && limiter == limit.limiter()) {
+            tracker.settled(key, permits, cost, maxWaitNanos());
+        }
     }
 
     /** Returns whether the policy has not changed since the request was made. */

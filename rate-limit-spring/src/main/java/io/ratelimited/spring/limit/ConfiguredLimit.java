@@ -40,6 +40,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final FixedPermits fixedPermits = new FixedPermits(this);
     private final BlockUses blockUses = new BlockUses(this);
     private final BlockReports blockReports;
+    private final LimitCandidates candidates;
     /** Blocks that have begun here. */
     private final LongAdder blocks = new LongAdder();
 
@@ -78,6 +79,7 @@ public final class ConfiguredLimit implements NamedLimit {
             Ticker ticker) {
         this.backend = backend;
         this.blockReports = blockReports;
+        this.candidates = new LimitCandidates(this, ticker);
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
@@ -297,6 +299,11 @@ public final class ConfiguredLimit implements NamedLimit {
         return fixedPermits;
     }
 
+    /** The candidates that are tried beside it. */
+    public LimitCandidates candidates() {
+        return candidates;
+    }
+
     /** The uses of the limit that its blocks depend on. */
     public BlockUses blockUses() {
         return blockUses;
@@ -414,6 +421,7 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */
     void close() {
         limiters().forEach(RateLimiter::close);
+        candidates.close();
     }
 
     Map<String, RateLimiter> ownLimiters() {

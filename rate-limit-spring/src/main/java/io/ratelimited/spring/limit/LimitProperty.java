@@ -84,6 +84,8 @@ public enum LimitProperty {
     MAX_WAITING(Integer.class, null, Limit.Builder::maxWaiting, Limit::maxWaiting),
     MISSING_KEY(MissingKey.class, Scope.WHOLE, MissingKey.SHARED),
     TIERS(Map.class, Scope.WHOLE),
+    CANDIDATES(List.class, Scope.START, algorithm -> !algorithm.countsCallsInFlight()),
+    CANDIDATES_FOR(Duration.class, Scope.START),
     HTTP_HEADERS(ShownHeaders.class, Scope.WHOLE, ShownHeaders.SHOWN),
     BACKEND(String.class, Scope.START),
     ON_FAILURE(OnFailure.class, Scope.BACKEND),

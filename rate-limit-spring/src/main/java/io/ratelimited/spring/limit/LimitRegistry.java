@@ -288,6 +288,7 @@ public final class LimitRegistry {
         ConfiguredLimit created =
                 new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks, ticker);
         created.limiters().forEach(created::reportBlocks);
+        resolved.startCandidates(created.candidates());
         return created;
     }
 

@@ -302,6 +302,17 @@ public final class ResolvedLimit {
         }
     }
 
+    /** @throws InvalidRateLimitException when they are invalid */
+    void startCandidates(LimitCandidates candidates) {
+        if (values.get(LimitProperty.CANDIDATES) instanceof List<?> rates && !rates.isEmpty()) {
+            candidates.start(
+                    rates.stream().map(String::valueOf).toList(),
+                    get(LimitProperty.CANDIDATES_FOR, Duration.class),
+                    place(LimitProperty.CANDIDATES),
+                    originOrStrongest(LimitProperty.CANDIDATES).remedy());
+        }
+    }
+
     /** Returns whether a place that means this limit or tier, and no other, sets its blocks. */
     boolean statesBlocks() {
         Layer origin = origin(LimitProperty.BLOCK);

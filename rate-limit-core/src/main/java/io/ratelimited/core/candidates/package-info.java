@@ -1,0 +1,5 @@
+/** Internal. Which number: what other rates of a limit would have done with the same calls. Decides about none of them. */
+@NullMarked
+package io.ratelimited.core.candidates;
+
+import org.jspecify.annotations.NullMarked;
