@@ -85,7 +85,7 @@ public enum LimitProperty {
     MISSING_KEY(MissingKey.class, Scope.WHOLE, MissingKey.SHARED),
     TIERS(Map.class, Scope.WHOLE),
     CANDIDATES(List.class, Scope.START, algorithm -> !algorithm.countsCallsInFlight()),
-    CANDIDATES_FOR(Duration.class, Scope.START),
+    CANDIDATES_FOR(Duration.class, Scope.START, Duration.ofHours(24)),
     HTTP_HEADERS(ShownHeaders.class, Scope.WHOLE, ShownHeaders.SHOWN),
     BACKEND(String.class, Scope.START),
     ON_FAILURE(OnFailure.class, Scope.BACKEND),
