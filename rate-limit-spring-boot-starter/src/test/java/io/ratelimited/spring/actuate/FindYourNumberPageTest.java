@@ -34,8 +34,8 @@ class FindYourNumberPageTest {
     private static final Path PAGE = Path.of("..", "docs", "find-your-number.md");
     private static final Pattern BODY = Pattern.compile("-d '([^']*)'");
     private static final Pattern ANSWER =
-            Pattern.compile("(?s)\\$ curl localhost:8080/actuator/ratelimits/search\\n(.*?)```");
-    private static final Pattern LINE = Pattern.compile("(?m)^Rate limit 'search': .*$");
+            Pattern.compile("(?s)\\$ curl localhost:8080/actuator/ratelimits/downloads\\n(.*?)```");
+    private static final Pattern LINE = Pattern.compile("(?m)^Rate limit 'downloads': .*$");
     private static final Pattern COMMAND =
             Pattern.compile("(?s)\\$ java -jar rate-limit-core.jar (candidates [^\\n]*) access.log\\n(.*?)```");
 
@@ -61,15 +61,15 @@ class FindYourNumberPageTest {
                 .withPropertyValues(
                         "management.endpoints.web.exposure.include=ratelimits",
                         "rate-limit.actuator.mask-keys=false",
-                        "rate-limit.limits.search.rate=100/m")
+                        "rate-limit.limits.downloads.rate=100/m")
                 .run(context -> {
                     RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
-                    endpoint.update("search", null, json.convertValue(body, Map.class), null);
+                    endpoint.update("downloads", null, json.convertValue(body, Map.class), null);
                     for (int i = 0; i < 40; i++) {
-                        TestLimits.of(context).tryAcquire("search", i < 31 ? "203.0.113.7" : "203.0.113.9");
+                        TestLimits.of(context).tryAcquire("downloads", i < 31 ? "203.0.113.7" : "203.0.113.9");
                     }
                     String answer = json.writeValueAsString(
-                            endpoint.limit("search", null).get("candidates"));
+                            endpoint.limit("downloads", null).get("candidates"));
                     assertThat(json.readTree(answer)).isEqualTo(shown);
                     ticker.advance(Duration.ofHours(24));
                 });

@@ -7,6 +7,7 @@ import io.ratelimited.core.candidates.CandidateReport;
 import io.ratelimited.core.candidates.CandidateTracker;
 import io.ratelimited.core.candidates.Candidates;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
@@ -31,7 +32,7 @@ public final class LimitCandidates {
     /** A report is made at most once in this time, in nanoseconds: meters read it once for each candidate. */
     private static final long FRESH = 1_000_000_000L;
 
-    private final ConfiguredLimit limit;
+    private final NamedLimit limit;
     private final Ticker ticker;
     /** Null unless candidates are tried now. */
     private volatile @Nullable CandidateTracker tracker;
@@ -53,7 +54,7 @@ public final class LimitCandidates {
      */
     public record State(Instant since, Instant until, boolean ended, CandidateReport report) {}
 
-    LimitCandidates(ConfiguredLimit limit, Ticker ticker) {
+    LimitCandidates(NamedLimit limit, Ticker ticker) {
         this.limit = limit;
         this.ticker = ticker;
     }

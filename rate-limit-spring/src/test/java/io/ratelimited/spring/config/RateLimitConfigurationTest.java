@@ -75,7 +75,7 @@ class RateLimitConfigurationTest {
                         Path.of("src/test/java/io/ratelimited/spring/config/RateLimitConfigurationTest.java")))
                 .contains(snippet.group(1));
         try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext(Nightly.class)) {
-            Reports reports = context.getBean(Reports.class);
+            NightlyReports reports = context.getBean(NightlyReports.class);
             reports.create();
             assertThat(reports.create()).isEqualTo("report");
             assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(reports::create);
@@ -163,6 +163,8 @@ class RateLimitConfigurationTest {
                 Map.entry("missing-key", "deny"),
                 Map.entry("tiers.gold.rate", "50/d"),
                 Map.entry("http-headers", "none"),
+                Map.entry("candidates", "10/d, 20/d"),
+                Map.entry("candidates-for", "2h"),
                 Map.entry("backend", "Memory"),
                 Map.entry("on-failure", "deny"),
                 Map.entry("max-overshoot", "5%")));
@@ -330,12 +332,12 @@ class RateLimitConfigurationTest {
 // The application that docs/with-spring.md shows.
 
 @Configuration
-@Import({RateLimitConfiguration.class, Reports.class})
+@Import({RateLimitConfiguration.class, NightlyReports.class})
 class Nightly {}
 
 @Component
-class Reports {
-    @RateLimited(name = "reports", rate = "2/h")
+class NightlyReports {
+    @RateLimited(name = "nightly-reports", rate = "2/h")
     public String create() {
         return "report";
     }

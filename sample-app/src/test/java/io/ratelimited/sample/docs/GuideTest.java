@@ -79,8 +79,8 @@ class GuideTest {
         for (String page : Pages.all()) {
             Matcher matcher = SECTION.matcher(Files.readString(ROOT.resolve(page)));
             while (!ELSEWHERE.contains(page) && matcher.find()) {
-                // The sample has no WebFlux: GuideTest of rate-limit-test.
-                if (!matcher.group(2).contains("@WebFluxTest(")) {
+                // The sample has no WebFlux and no OkHttp: GuideTest of rate-limit-test, WholeGuideTest of the starter.
+                if (Stream.of("@WebFluxTest(", "import okhttp3.").noneMatch(matcher.group(2)::contains)) {
                     sections.add(Section.of(page + ": " + matcher.group(1), matcher.group(2)));
                 }
             }
