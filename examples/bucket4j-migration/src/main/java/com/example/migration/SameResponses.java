@@ -2,7 +2,7 @@ package com.example.migration;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -23,10 +23,10 @@ class SameResponses {
     }
 
     @Component
-    static class SameHeaders implements RateLimitFieldWriter {
+    static class SameHeaders implements RateLimitHeaderWriter {
 
         @Override
-        public void write(List<Told> limits, BiConsumer<String, String> setter) {
+        public void write(List<AppliedLimit> limits, BiConsumer<String, String> setter) {
             Decision decision = limits.get(0).decision();
             if (decision != null) {
                 setter.accept("X-Rate-Limit-Remaining", String.valueOf(decision.remaining()));

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.openapi;
 
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.web.Refusal;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
@@ -37,7 +37,7 @@ final class LimitComponents {
     private final Map<String, Header> fields = new LinkedHashMap<>();
 
     /** @param writer writes the standard fields; null for draft 10 */
-    LimitComponents(RateLimitProperties.Http http, @Nullable RateLimitFieldWriter writer) {
+    LimitComponents(RateLimitProperties.Http http, @Nullable RateLimitHeaderWriter writer) {
         this.status = http.status();
         switch (http.headers()) {
             case STANDARD -> {

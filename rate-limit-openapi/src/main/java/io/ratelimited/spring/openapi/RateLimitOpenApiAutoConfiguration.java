@@ -5,7 +5,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.web.RoutePatterns;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
@@ -35,7 +35,7 @@ public final class RateLimitOpenApiAutoConfiguration {
             LimitedMethods methods,
             RoutePatterns routes,
             RateLimitProperties properties,
-            ObjectProvider<RateLimitFieldWriter> writers) {
+            ObjectProvider<RateLimitHeaderWriter> writers) {
         return new LimitedOperations(methods, routes, new LimitComponents(properties.http(), writers.getIfAvailable()));
     }
 }

@@ -9,7 +9,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.backend.LimiterFactory;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.web.RunningServer;
 import io.swagger.v3.oas.annotations.headers.Header;
 import io.swagger.v3.oas.annotations.responses.ApiResponse;
@@ -129,10 +129,10 @@ class OpenApiTest {
 
     @Component
     @ConditionalOnProperty("own-fields")
-    static class OwnFields implements RateLimitFieldWriter {
+    static class OwnFields implements RateLimitHeaderWriter {
 
         @Override
-        public void write(List<Told> limits, BiConsumer<String, String> setter) {
+        public void write(List<AppliedLimit> limits, BiConsumer<String, String> setter) {
             setter.accept("Quota", "many");
         }
 

@@ -3,7 +3,7 @@ package io.ratelimited.spring.autoconfigure;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.client.ClientProperties;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitSettings;
@@ -73,7 +73,7 @@ public record RateLimitProperties(
      * @param openApi Whether the OpenAPI document of springdoc shows 429 responses and rate limit headers.
      */
     public record Http(
-            @DefaultValue("standard") Headers headers,
+            @DefaultValue("standard") HeaderStyle headers,
             @DefaultValue("429") int status,
             @DefaultValue("64") int ipv6PrefixLength,
             @Nullable List<String> trustedProxies,

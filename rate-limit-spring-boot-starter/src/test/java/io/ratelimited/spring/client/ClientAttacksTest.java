@@ -18,8 +18,8 @@ import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedPauses;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.fields.ResponseLimits;
 import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
@@ -268,10 +268,10 @@ class ClientAttacksTest {
         });
     }
 
-    private static Answer quota(long remaining) {
-        return new Answer(
+    private static ResponseLimits quota(long remaining) {
+        return new ResponseLimits(
                 0,
-                List.of(new Answer.Quota(
+                List.of(new ResponseLimits.Quota(
                         "a",
                         100,
                         remaining,
@@ -459,7 +459,7 @@ class ClientAttacksTest {
                 Duration.ofMinutes(1).toNanos());
         Pass answered = gate.enter("", 0).join().pass();
         gate.pause(Duration.ofSeconds(1).toNanos());
-        gate.answered(answered, Answer.SILENT, true);
+        gate.answered(answered, ResponseLimits.SILENT, true);
         ticker.advance(Duration.ofSeconds(1));
         assertThat(gate.enter("", 0).join().pass()).isNotNull();
         CompletableFuture<Entered> patient =
@@ -477,9 +477,9 @@ class ClientAttacksTest {
 
     @Test
     void aReaderWithoutAnAnswerSaysNothing() {
-        RateLimitFieldReader reader = (status, fields, epochMillis) -> null;
+        RateLimitHeaderReader reader = (status, fields, epochMillis) -> null;
         runner("rate-limit.clients.partner.policy=reject")
-                .withBean(RateLimitFieldReader.class, () -> reader)
+                .withBean(RateLimitHeaderReader.class, () -> reader)
                 .run(context -> {
                     LimitedClient client =
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));

@@ -10,9 +10,9 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import java.net.URI;
 import java.time.Duration;
 import java.util.List;
@@ -38,8 +38,8 @@ class ExtremeAnswersTest {
         return new ClientGate("", null, new WaitingRoom(ticker, () -> 1_000), ticker, MAX_PAUSE);
     }
 
-    private static Answer nothingLeft(long quota, long window, long reset) {
-        return new Answer(0, List.of(new Quota("a", quota, 0, window, reset)));
+    private static ResponseLimits nothingLeft(long quota, long window, long reset) {
+        return new ResponseLimits(0, List.of(new Quota("a", quota, 0, window, reset)));
     }
 
     /** As of concurrent limits, whose fields are zero, and of services that do not tell their limit. */
@@ -107,22 +107,22 @@ class ExtremeAnswersTest {
         for (int i = 0; i < 100; i++) {
             Pass one = gate.enter("", 0).join().pass();
             Pass two = gate.enter("", 0).join().pass();
-            gate.answered(one, new Answer(0, List.of(endless)), false);
+            gate.answered(one, new ResponseLimits(0, List.of(endless)), false);
             gate.giveBack(two);
         }
     }
 
     @Test
     void aPauseOfCenturiesIsAsLongAsTheLongestPause() {
-        assertRefused(() -> new Answer(Long.MAX_VALUE, List.of()), 429);
+        assertRefused(() -> new ResponseLimits(Long.MAX_VALUE, List.of()), 429);
         assertRefused(() -> nothingLeft(Long.MAX_VALUE, Long.MAX_VALUE, Long.MAX_VALUE), 200);
     }
 
-    private void assertRefused(Supplier<Answer> answer, int status) {
-        RateLimitFieldReader reader = (ofStatus, fields, epochMillis) -> answer.get();
+    private void assertRefused(Supplier<ResponseLimits> answer, int status) {
+        RateLimitHeaderReader reader = (ofStatus, fields, epochMillis) -> answer.get();
         Contexts.runner(ticker)
                 .withConfiguration(AutoConfigurations.of(ClientRateLimitAutoConfiguration.class))
-                .withBean(RateLimitFieldReader.class, () -> reader)
+                .withBean(RateLimitHeaderReader.class, () -> reader)
                 .withPropertyValues(
                         "rate-limit.clients.partner.hosts=partner.example", "rate-limit.clients.partner.policy=reject")
                 .run(context -> {
@@ -141,17 +141,17 @@ class ExtremeAnswersTest {
     /** What a reader computes of nonsense: none of it is an answer. */
     @Test
     void aReaderThatComputesNonsenseSaysNothing() {
-        for (Supplier<Answer> nonsense : List.<Supplier<Answer>>of(
-                () -> new Answer(Long.MIN_VALUE, List.of()),
-                () -> new Answer((long) Double.NaN, List.of()),
-                () -> new Answer(0, List.of(new Quota("a", Long.MIN_VALUE, 0, 1, 1))),
-                () -> new Answer(0, List.of(new Quota("a", 1, -1, 1, 1))),
-                () -> new Answer(0, List.of(new Quota("a", 1, 0, (long) -0.5, 1))),
-                () -> new Answer(0, List.of(new Quota("a", 1, 0, 1, (long) Double.NEGATIVE_INFINITY))))) {
-            RateLimitFieldReader reader = (status, fields, epochMillis) -> nonsense.get();
+        for (Supplier<ResponseLimits> nonsense : List.<Supplier<ResponseLimits>>of(
+                () -> new ResponseLimits(Long.MIN_VALUE, List.of()),
+                () -> new ResponseLimits((long) Double.NaN, List.of()),
+                () -> new ResponseLimits(0, List.of(new Quota("a", Long.MIN_VALUE, 0, 1, 1))),
+                () -> new ResponseLimits(0, List.of(new Quota("a", 1, -1, 1, 1))),
+                () -> new ResponseLimits(0, List.of(new Quota("a", 1, 0, (long) -0.5, 1))),
+                () -> new ResponseLimits(0, List.of(new Quota("a", 1, 0, 1, (long) Double.NEGATIVE_INFINITY))))) {
+            RateLimitHeaderReader reader = (status, fields, epochMillis) -> nonsense.get();
             Contexts.runner(ticker)
                     .withConfiguration(AutoConfigurations.of(ClientRateLimitAutoConfiguration.class))
-                    .withBean(RateLimitFieldReader.class, () -> reader)
+                    .withBean(RateLimitHeaderReader.class, () -> reader)
                     .withPropertyValues(
                             "rate-limit.clients.partner.hosts=partner.example",
                             "rate-limit.clients.partner.policy=reject")

@@ -10,7 +10,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.web.LimitFields;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -98,7 +98,7 @@ class LoopbackTest {
                     Decision decision = limiter.reserve(null, 1, 0).decision();
                     LimitFields written = new LimitFields();
                     written.decided(limit, decision);
-                    written.write(new LimitFields.Style(Headers.STANDARD, Ticker.system()), fields);
+                    written.write(new LimitFields.Style(HeaderStyle.STANDARD, Ticker.system()), fields);
                     return decision.admitted() ? 204 : 429;
                 }
             }

@@ -7,9 +7,9 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.client.LimitedClients;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
+import io.ratelimited.spring.fields.ResponseLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.util.List;
@@ -35,11 +35,11 @@ class OwnFieldsTest {
     static class LaterDraft {
 
         @Bean
-        RateLimitFieldWriter writer() {
-            return new RateLimitFieldWriter() {
+        RateLimitHeaderWriter writer() {
+            return new RateLimitHeaderWriter() {
 
                 @Override
-                public void write(List<Told> limits, BiConsumer<String, String> setter) {
+                public void write(List<AppliedLimit> limits, BiConsumer<String, String> setter) {
                     setter.accept(
                             "Quota",
                             limits.stream()
@@ -58,7 +58,7 @@ class OwnFieldsTest {
         }
 
         @Bean
-        RateLimitFieldReader reader() {
+        RateLimitHeaderReader reader() {
             return (status, fields, epochMillis) -> {
                 List<String> quotas = fields.apply("Quota");
                 if (quotas == null || quotas.isEmpty()) {
@@ -66,13 +66,13 @@ class OwnFieldsTest {
                 }
                 String[] parts = quotas.get(0).split("[=;]", -1);
                 long reset = TimeUnit.SECONDS.toNanos(Math.max(1, Long.parseLong(parts[2])));
-                return new Answer(
+                return new ResponseLimits(
                         0,
-                        List.of(new Answer.Quota(
+                        List.of(new ResponseLimits.Quota(
                                 parts[0],
-                                Answer.Quota.UNKNOWN,
+                                ResponseLimits.Quota.UNKNOWN,
                                 Long.parseLong(parts[1]),
-                                Answer.Quota.UNKNOWN,
+                                ResponseLimits.Quota.UNKNOWN,
                                 reset)));
             };
         }
@@ -112,7 +112,7 @@ class OwnFieldsTest {
     static class FailingWriter {
 
         @Bean
-        RateLimitFieldWriter writer() {
+        RateLimitHeaderWriter writer() {
             return (limits, setter) -> {
                 throw new IllegalStateException("no field");
             };

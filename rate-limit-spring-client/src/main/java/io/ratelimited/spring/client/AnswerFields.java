@@ -1,7 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>This class is the only reader of the draft, as {@code LimitFields} and {@code QuotaPolicy} are its only writers. The
  * names of the fields and the parameters {@code q}, {@code w}, {@code qu}, {@code r} and {@code t} may change in a later
- * draft: a bean of type {@link io.ratelimited.spring.fields.RateLimitFieldReader} reads them instead.
+ * draft: a bean of type {@link io.ratelimited.spring.fields.RateLimitHeaderReader} reads them instead.
  */
 public final class AnswerFields {
 
@@ -57,14 +57,14 @@ public final class AnswerFields {
      * @param fields the values of a field by its name, one for each line of the field; null or empty without the field
      * @param epochMillis the time of this side, for an answer without {@code Date}
      */
-    public static Answer read(int status, Function<String, @Nullable List<String>> fields, long epochMillis) {
+    public static ResponseLimits read(int status, Function<String, @Nullable List<String>> fields, long epochMillis) {
         long now = AnswerTimes.date(single(fields, "Date")).orElse(epochMillis);
         long retryAfter = status == 429 || status == 503 || status == 403 ? retryAfter(fields, now) : 0;
         List<Quota> quotas = standard(fields);
         if (quotas.isEmpty()) {
             quotas = dialects(fields, now);
         }
-        return retryAfter == 0 && quotas.isEmpty() ? Answer.SILENT : new Answer(retryAfter, quotas);
+        return retryAfter == 0 && quotas.isEmpty() ? ResponseLimits.SILENT : new ResponseLimits(retryAfter, quotas);
     }
 
     /** The value of a field that is sent once; null otherwise. */

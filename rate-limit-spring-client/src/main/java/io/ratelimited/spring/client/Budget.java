@@ -1,6 +1,6 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import java.time.Duration;
 
 /**

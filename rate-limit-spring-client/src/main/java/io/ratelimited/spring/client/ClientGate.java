@@ -3,7 +3,7 @@ package io.ratelimited.spring.client;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.ResponseLimits;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -224,7 +224,7 @@ final class ClientGate {
     }
 
     /** As {@link ClientPace#answered}. */
-    void answered(Pass pass, Answer answer, boolean refused) {
+    void answered(Pass pass, ResponseLimits answer, boolean refused) {
         synchronized (this) {
             pace.answered(pass, answer, refused, ticker.nanos());
         }

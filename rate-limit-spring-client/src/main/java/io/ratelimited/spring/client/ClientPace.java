@@ -1,7 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -183,7 +183,7 @@ final class ClientPace {
     }
 
     /** Notes that a call has got a response. */
-    void answered(Pass pass, Answer answer, boolean refused, long now) {
+    void answered(Pass pass, ResponseLimits answer, boolean refused, long now) {
         if (pass == probe && !refused) {
             probing = false;
         }

@@ -13,9 +13,9 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.client.ClientProperties.Obey;
 import io.ratelimited.spring.expression.CallExpression;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.text.PropertyText;
@@ -74,7 +74,7 @@ public final class LimitedClient {
     private final WaitingRoom room;
 
     private final @Nullable FleetPauses fleet;
-    private final RateLimitFieldReader reader;
+    private final RateLimitHeaderReader reader;
     private final AtomicBoolean readerFailed = new AtomicBoolean();
     private final LongAdder delayed = new LongAdder();
     private final LongAdder refusedHere = new LongAdder();
@@ -103,7 +103,7 @@ public final class LimitedClient {
             Terms terms,
             LimitEnforcer enforcer,
             @Nullable SharedPauses pauses,
-            RateLimitFieldReader reader) {
+            RateLimitHeaderReader reader) {
         this.reader = reader;
         this.name = name;
         this.named = "Client '" + name + "' (rate-limit.clients." + name + ")";
@@ -255,7 +255,7 @@ public final class LimitedClient {
     }
 
     /** A reader of the application may fail: the call has been made all the same. */
-    private Answer read(int status, Function<String, @Nullable List<String>> fields) {
+    private ResponseLimits read(int status, Function<String, @Nullable List<String>> fields) {
         try {
             long epochMillis = TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos());
             return Objects.requireNonNull(reader.read(status, fields, epochMillis), "the reader returns null");
@@ -265,14 +265,14 @@ public final class LimitedClient {
                         "Client '" + name + "' ignores the headers of a response, because they cannot be read: " + ex,
                         ex);
             }
-            return Answer.SILENT;
+            return ResponseLimits.SILENT;
         }
     }
 
     /** Reads the answer to a call. */
     void answered(ClientGate gate, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
         boolean refused = status == 429;
-        Answer answer = read(status, fields);
+        ResponseLimits answer = read(status, fields);
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
         List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) ? answer.quotas() : List.of();
         if (refused) {
@@ -290,7 +290,7 @@ public final class LimitedClient {
         if (status >= SERVER_ERROR && pause == 0 && quotas.isEmpty()) {
             gate.failed(pass);
         } else {
-            gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
+            gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
         }
     }
 

@@ -6,7 +6,7 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.ClientProperties.Obey;
 import io.ratelimited.spring.client.LimitedClient.Terms;
 import io.ratelimited.spring.expression.CallExpression;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.LogText;
@@ -48,7 +48,7 @@ public final class LimitedClients {
             Map<String, ClientProperties> clients,
             LimitRegistry registry,
             LimitEnforcer enforcer,
-            RateLimitFieldReader reader,
+            RateLimitHeaderReader reader,
             ConfigurableBeanFactory beans) {
         clients.forEach((name, properties) -> {
             Terms terms = terms(name, properties, registry, beans);

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.client;
 
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 

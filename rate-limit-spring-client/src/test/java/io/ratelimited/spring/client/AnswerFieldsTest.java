@@ -6,9 +6,9 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import io.ratelimited.spring.web.LimitFields;
 import java.io.IOException;
 import java.io.InputStream;
@@ -34,11 +34,11 @@ class AnswerFieldsTest {
     private static final Instant NOW = Instant.parse("2026-03-01T12:00:00Z");
     private static final long SECOND = 1_000_000_000L;
 
-    private static Answer read(int status, String... fields) {
+    private static ResponseLimits read(int status, String... fields) {
         return readAt(NOW, status, fields);
     }
 
-    private static Answer readAt(Instant now, int status, String... fields) {
+    private static ResponseLimits readAt(Instant now, int status, String... fields) {
         Map<String, List<String>> all = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         for (int i = 0; i < fields.length; i += 2) {
             all.computeIfAbsent(fields[i], name -> new ArrayList<>()).add(fields[i + 1]);
@@ -101,7 +101,7 @@ class AnswerFieldsTest {
     @ParameterizedTest
     @MethodSource("answersOfServices")
     void theAnswersOfServicesAreReadRight(ServiceAnswer of) {
-        Answer answer = readAt(of.now, of.status, of.fields.toArray(String[]::new));
+        ResponseLimits answer = readAt(of.now, of.status, of.fields.toArray(String[]::new));
         StringBuilder read = new StringBuilder("pause " + answer.retryAfterNanos() / 1_000_000);
         for (Quota quota : answer.quotas()) {
             read.append("; ").append(quota.remaining()).append(" of ").append(quota.quota());
@@ -175,8 +175,8 @@ class AnswerFieldsTest {
 
     @Test
     void retryAfterOfOtherAnswersIsIgnored() {
-        assertThat(read(200, "Retry-After", "30")).isSameAs(Answer.SILENT);
-        assertThat(read(301, "Retry-After", "30")).isSameAs(Answer.SILENT);
+        assertThat(read(200, "Retry-After", "30")).isSameAs(ResponseLimits.SILENT);
+        assertThat(read(301, "Retry-After", "30")).isSameAs(ResponseLimits.SILENT);
     }
 
     @ParameterizedTest
@@ -201,20 +201,20 @@ class AnswerFieldsTest {
                 "30, 40"
             })
     void nonsenseInRetryAfterIsIgnored(String value) {
-        assertThat(read(429, "Retry-After", value)).isSameAs(Answer.SILENT);
+        assertThat(read(429, "Retry-After", value)).isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
     void twoOfThemAreIgnored() {
-        assertThat(read(429, "Retry-After", "30", "Retry-After", "60")).isSameAs(Answer.SILENT);
+        assertThat(read(429, "Retry-After", "30", "Retry-After", "60")).isSameAs(ResponseLimits.SILENT);
         assertThat(read(200, "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "30", "X-RateLimit-Reset", "60"))
-                .isSameAs(Answer.SILENT);
-        assertThat(read(200, "RateLimit", "\"a\";r=1;t=5, \"a\";r=2;t=6")).isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
+        assertThat(read(200, "RateLimit", "\"a\";r=1;t=5, \"a\";r=2;t=6")).isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
     void theDraftTellsEachQuota() {
-        Answer answer = read(
+        ResponseLimits answer = read(
                 200,
                 "RateLimit-Policy",
                 "\"burst\";q=100;w=60, \"daily\";q=1000;w=86400;pk=:c2VjcmV0:",
@@ -238,7 +238,7 @@ class AnswerFieldsTest {
                 "\"a\";r=1;t=9999999999999999", "(\"a\");r=1;t=5", "", "\"ä\";r=1;t=5", "\"a\";r=1;t=5;"
             })
     void nonsenseInTheDraftIsIgnored(String value) {
-        assertThat(read(200, "RateLimit", value)).isSameAs(Answer.SILENT);
+        assertThat(read(200, "RateLimit", value)).isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
@@ -249,7 +249,7 @@ class AnswerFieldsTest {
                         "\"a\";q=5;w=1;qu=\"concurrent-requests\", \"b\";q=5;w=1;qu=\"content-bytes\"",
                         "RateLimit",
                         "\"a\";r=0, \"b\";r=0;t=5"))
-                .isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
@@ -264,12 +264,14 @@ class AnswerFieldsTest {
         fields.decided(limit, limiter.reserve(null, 3, 0).decision());
         List<String> written = new ArrayList<>();
         fields.write(
-                new LimitFields.Style(Headers.STANDARD, ticker), (name, value) -> written.addAll(List.of(name, value)));
+                new LimitFields.Style(HeaderStyle.STANDARD, ticker),
+                (name, value) -> written.addAll(List.of(name, value)));
         assertThat(quota(written.toArray(String[]::new)))
                 .isEqualTo(new Quota("a \"b\" %C3%BC", 10, 7, 300 * SECOND, 90 * SECOND));
         written.clear();
         fields.write(
-                new LimitFields.Style(Headers.LEGACY, ticker), (name, value) -> written.addAll(List.of(name, value)));
+                new LimitFields.Style(HeaderStyle.LEGACY, ticker),
+                (name, value) -> written.addAll(List.of(name, value)));
         assertThat(quota(written.toArray(String[]::new)))
                 .isEqualTo(new Quota("x-ratelimit-", 10, 7, Quota.UNKNOWN, 90 * SECOND));
     }
@@ -324,17 +326,17 @@ class AnswerFieldsTest {
             })
     void nonsenseInADialectIsIgnored(String reset) {
         assertThat(read(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset))
-                .isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
     void aDialectWithoutRemainingOrResetIsIgnored() {
         assertThat(read(200, "X-RateLimit-Limit", "60", "X-RateLimit-Reset", "30"))
-                .isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
         assertThat(read(200, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0"))
-                .isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
         assertThat(read(200, "X-RateLimit-Remaining", "-1", "X-RateLimit-Reset", "30"))
-                .isSameAs(Answer.SILENT);
+                .isSameAs(ResponseLimits.SILENT);
     }
 
     @Test
@@ -358,7 +360,7 @@ class AnswerFieldsTest {
                 }
                 fields[2 * f + 1] = value.toString();
             }
-            Answer answer = read(429, fields);
+            ResponseLimits answer = read(429, fields);
             long year = Duration.ofDays(366).toNanos();
             assertThat(answer.retryAfterNanos()).isBetween(0L, year);
             for (Quota quota : answer.quotas()) {

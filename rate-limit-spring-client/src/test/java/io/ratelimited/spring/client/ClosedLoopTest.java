@@ -11,9 +11,9 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.fields.Answer;
-import io.ratelimited.spring.fields.Answer.Quota;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import io.ratelimited.spring.web.LimitFields;
 import java.time.Duration;
 import java.time.Instant;
@@ -137,7 +137,8 @@ class ClosedLoopTest {
         }
         after(200_000 + random.nextInt(latency), () -> {
             answered.add(gate);
-            Answer answer = AnswerFields.read(status, fields::get, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+            ResponseLimits answer =
+                    AnswerFields.read(status, fields::get, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
             if (answer.retryAfterNanos() > 0) {
                 gate.pause(answer.retryAfterNanos());
             }
@@ -151,7 +152,7 @@ class ClosedLoopTest {
     }
 
     /** A server that has this library. */
-    private Server thisLibrary(Limit limit, Headers style) {
+    private Server thisLibrary(Limit limit, HeaderStyle style) {
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
         return fields -> {
             Reservation reservation = limiter.reserve(null, 1, 0);
@@ -199,7 +200,7 @@ class ClosedLoopTest {
         "SLIDING_WINDOW, 20/s, STANDARD, 80"
     })
     void aServerThatHasThisLibraryRefusesNothingAndIsUsed(
-            Algorithm algorithm, String rate, Headers style, long percent) {
+            Algorithm algorithm, String rate, HeaderStyle style, long percent) {
         Limit limit = Limit.of("partner", algorithm).rate(rate).build();
         run(thisLibrary(limit, style), gate(), Duration.ofSeconds(60), think(limit));
         long counted = limit.rate().period().toNanos();
@@ -242,7 +243,7 @@ class ClosedLoopTest {
         callers = 35;
         maxWait = Duration.ofSeconds(5);
         Limit limit = Limit.of("partner", algorithm).rate(rate).burst(burst).build();
-        run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofMinutes(2), 0);
+        run(thisLibrary(limit, HeaderStyle.STANDARD), gate(), Duration.ofMinutes(2), 0);
         assertThat(refusedHere).isZero();
         assertThat(refusedAfterFirstAnswer).isZero();
         assertThat(longestStandstill)
@@ -255,7 +256,7 @@ class ClosedLoopTest {
     @CsvSource({"FIXED_WINDOW, 100/10s", "SLIDING_LOG, 100/10s", "SLIDING_WINDOW, 100/10s", "FIXED_WINDOW, 600/m"})
     void aWindowIsSpread(Algorithm algorithm, String rate) {
         Limit limit = Limit.of("partner", algorithm).rate(rate).build();
-        run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofMinutes(10), 0);
+        run(thisLibrary(limit, HeaderStyle.STANDARD), gate(), Duration.ofMinutes(10), 0);
         assertThat(refusedAfterFirstAnswer).isZero();
         assertThat(longestStandstill).isLessThanOrEqualTo(Duration.ofSeconds(2).toNanos());
     }
@@ -278,7 +279,7 @@ class ClosedLoopTest {
             ClosedLoopTest loop = new ClosedLoopTest();
             loop.random.setSeed(seed);
             loop.latency = 1 + loop.random.nextInt(1_500_000_000);
-            loop.run(loop.thisLibrary(limit, Headers.STANDARD), loop.gate(), Duration.ofMinutes(2), think(limit));
+            loop.run(loop.thisLibrary(limit, HeaderStyle.STANDARD), loop.gate(), Duration.ofMinutes(2), think(limit));
             assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
         }
     }
@@ -294,7 +295,7 @@ class ClosedLoopTest {
     void aQuotaOfAllPathsIsKeptOnPathsThatWereNeverCalled(Algorithm algorithm, String rate, long percent) {
         places = () -> "partner.example:443/" + List.of("users", "orders").get(random.nextInt(2)) + "/" + sent + "/GET";
         Limit limit = Limit.of("partner", algorithm).rate(rate).build();
-        run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofSeconds(60), think(limit));
+        run(thisLibrary(limit, HeaderStyle.STANDARD), gate(), Duration.ofSeconds(60), think(limit));
         long allowed = algorithm == Algorithm.SLIDING_WINDOW ? 545 : 600;
         assertThat(refusedAfterFirstAnswer).isZero();
         assertThat(admitted).isGreaterThanOrEqualTo(allowed * percent / 100);
@@ -308,7 +309,7 @@ class ClosedLoopTest {
             Limit limit = Limit.of(path, Algorithm.FIXED_WINDOW)
                     .rate(path.equals("a") ? "10/10s" : "100/10s")
                     .build();
-            servers.put(path, thisLibrary(limit, Headers.STANDARD));
+            servers.put(path, thisLibrary(limit, HeaderStyle.STANDARD));
         }
         ClientGate gate = gate();
         for (String path : servers.keySet()) {
@@ -401,7 +402,7 @@ class ClosedLoopTest {
     @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG", "SLIDING_WINDOW"})
     void anotherClientOfTheSameQuotaCostsFewRefusals(Algorithm algorithm) {
         Limit limit = Limit.of("partner", algorithm).rate("100/10s").build();
-        Server server = thisLibrary(limit, Headers.STANDARD);
+        Server server = thisLibrary(limit, HeaderStyle.STANDARD);
         start(server, gate(), think(limit));
         run(Duration.ofSeconds(33));
         start(server, gate(), think(limit));
@@ -637,7 +638,7 @@ class ClosedLoopTest {
         CompletableFuture<Entered> third = gate.enter("", Duration.ofSeconds(5).toNanos());
         assertThat(gate.enter("", 0).join().pass()).isNull();
         assertThat(second).isNotDone();
-        gate.answered(first, Answer.SILENT, false);
+        gate.answered(first, ResponseLimits.SILENT, false);
         assertThat(second.join().pass()).isNotNull();
         assertThat(third.join().pass()).isNotNull();
     }
@@ -667,14 +668,14 @@ class ClosedLoopTest {
                     gate.answered(ended, anyAnswer(), refused);
                 }
             }
-            inFlight.forEach(pass -> gate.answered(pass, Answer.SILENT, false));
+            inFlight.forEach(pass -> gate.answered(pass, ResponseLimits.SILENT, false));
             CompletableFuture<Entered> last = gate.enter("a/b/GET", 2 * MAX_PAUSE);
             ticker.advanceNanos(MAX_PAUSE);
             assertThat(last).as("run " + run).isCompletedWithValueMatching(entered -> entered.pass() != null);
         }
     }
 
-    private Answer anyAnswer() {
+    private ResponseLimits anyAnswer() {
         List<Quota> quotas = new ArrayList<>();
         for (String name : List.of("a", "b")) {
             if (random.nextInt(3) > 0) {
@@ -686,7 +687,7 @@ class ClosedLoopTest {
                         time(2)));
             }
         }
-        return new Answer(0, quotas);
+        return new ResponseLimits(0, quotas);
     }
 
     private long time(long other) {
@@ -708,7 +709,7 @@ class ClosedLoopTest {
             gate.pause(Duration.ofDays(300).toNanos());
             gate.answered(
                     pass,
-                    new Answer(
+                    new ResponseLimits(
                             1,
                             List.of(new Quota(
                                     "a",

@@ -4,9 +4,9 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
-import io.ratelimited.spring.fields.Headers;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
-import io.ratelimited.spring.fields.RateLimitFieldWriter.Told;
+import io.ratelimited.spring.fields.HeaderStyle;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter.AppliedLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -111,9 +111,9 @@ public final class LimitFields {
         }
     }
 
-    private List<Told> told() {
+    private List<AppliedLimit> told() {
         return entries.stream()
-                .map(entry -> new Told(entry.policy.limit(), entry.decision))
+                .map(entry -> new AppliedLimit(entry.policy.limit(), entry.decision))
                 .toList();
     }
 
@@ -175,20 +175,20 @@ public final class LimitFields {
      * @param writer writes the standard fields instead of this class; null for draft 10
      */
     public record Style(
-            Headers headers, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
+            HeaderStyle headers, Ticker ticker, @Nullable RateLimitHeaderWriter writer) {
 
         /** Draft 10 or the older fields. */
-        public Style(Headers headers, Ticker ticker) {
+        public Style(HeaderStyle headers, Ticker ticker) {
             this(headers, ticker, null);
         }
 
         public boolean isNone() {
-            return headers == Headers.NONE;
+            return headers == HeaderStyle.NONE;
         }
 
         /** Returns whether the fields are those of draft 10, whose members may come from several servers. */
         public boolean areLists() {
-            return headers == Headers.STANDARD && writer == null;
+            return headers == HeaderStyle.STANDARD && writer == null;
         }
 
         /** The names of the fields. */

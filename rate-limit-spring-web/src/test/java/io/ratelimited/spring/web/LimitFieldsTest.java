@@ -8,7 +8,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.time.Instant;
@@ -159,8 +159,8 @@ class LimitFieldsTest {
         Limit limit = Limit.of("x", Algorithm.TOKEN_BUCKET).rate("unlimited").build();
         fields.decided(limit, admitted("x", Long.MAX_VALUE, Duration.ZERO));
 
-        assertThat(written(Headers.STANDARD)).isEmpty();
-        assertThat(written(Headers.LEGACY)).isEmpty();
+        assertThat(written(HeaderStyle.STANDARD)).isEmpty();
+        assertThat(written(HeaderStyle.LEGACY)).isEmpty();
     }
 
     @ParameterizedTest
@@ -249,7 +249,7 @@ class LimitFieldsTest {
         fields.decided(bucket("wide"), admitted("wide", 4, Duration.ofSeconds(3)));
         fields.decided(bucket("tight"), admitted("tight", 2, Duration.ofSeconds(2)));
 
-        assertThat(written(Headers.LEGACY))
+        assertThat(written(HeaderStyle.LEGACY))
                 .isEqualTo(Map.of("X-RateLimit-Limit", "5", "X-RateLimit-Remaining", "2", "X-RateLimit-Reset", "2"));
     }
 
@@ -258,7 +258,7 @@ class LimitFieldsTest {
         fields.decided(bucket("spent"), admitted("spent", 0, Duration.ofSeconds(3)));
         fields.decided(bucket("heavy"), refused("heavy", Duration.ofSeconds(1), Duration.ofSeconds(4), 3));
 
-        assertThat(written(Headers.LEGACY))
+        assertThat(written(HeaderStyle.LEGACY))
                 .isEqualTo(Map.of("X-RateLimit-Limit", "5", "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "1"));
     }
 
@@ -268,7 +268,7 @@ class LimitFieldsTest {
         fields.decided(bucket("late"), refused("late", Duration.ofSeconds(9), Duration.ofSeconds(9)));
         fields.decided(bucket("sooner"), refused("sooner", Duration.ofMillis(1), Duration.ofSeconds(2)));
 
-        assertThat(written(Headers.LEGACY)).containsEntry("X-RateLimit-Reset", "9");
+        assertThat(written(HeaderStyle.LEGACY)).containsEntry("X-RateLimit-Reset", "9");
     }
 
     @Test
@@ -290,7 +290,7 @@ class LimitFieldsTest {
         Limit limit = bucket("search");
         Decision decision = admitted("search", 4, Duration.ofSeconds(3));
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        LimitFields.Style standard = new LimitFields.Style(Headers.STANDARD, ticker);
+        LimitFields.Style standard = new LimitFields.Style(HeaderStyle.STANDARD, ticker);
         long fewest = Long.MAX_VALUE;
         for (int round = 0; round < 10; round++) {
             long before = threads.getCurrentThreadAllocatedBytes();
@@ -320,17 +320,17 @@ class LimitFieldsTest {
         return new Decision(limit, false, Duration.ZERO, retryAfter, false, remaining, reset, Decision.Source.MEMORY);
     }
 
-    private Map<String, String> written(Headers style) {
+    private Map<String, String> written(HeaderStyle style) {
         Map<String, String> written = new TreeMap<>();
         fields.write(new LimitFields.Style(style, ticker), written::put);
         return written;
     }
 
     private Map<String, Map<String, Object>> policies() {
-        return StructuredList.parse(written(Headers.STANDARD).get("RateLimit-Policy"));
+        return StructuredList.parse(written(HeaderStyle.STANDARD).get("RateLimit-Policy"));
     }
 
     private Map<String, Map<String, Object>> states() {
-        return StructuredList.parse(written(Headers.STANDARD).get("RateLimit"));
+        return StructuredList.parse(written(HeaderStyle.STANDARD).get("RateLimit"));
     }
 }

@@ -3,7 +3,7 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.request.CurrentRequest;
 import io.ratelimited.spring.web.servlet.ServletRequests;
 import java.security.Principal;
@@ -35,7 +35,7 @@ class ThreadsCallerTest {
         CurrentRequest current = new ServletRequests(
                         ClientAddress.of(64, List.of()),
                         null,
-                        new LimitFields.Style(Headers.NONE, Ticker.system(), null))
+                        new LimitFields.Style(HeaderStyle.NONE, Ticker.system(), null))
                 .current();
         assertThat(current).isNotNull();
         return current.principal();

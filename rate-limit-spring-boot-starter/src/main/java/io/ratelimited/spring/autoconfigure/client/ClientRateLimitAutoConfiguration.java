@@ -15,7 +15,7 @@ import io.ratelimited.spring.client.OwnBuilders;
 import io.ratelimited.spring.client.ReactiveClientFilter;
 import io.ratelimited.spring.client.SentOnce;
 import io.ratelimited.spring.client.UnlimitedClients;
-import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.util.List;
@@ -85,7 +85,7 @@ public final class ClientRateLimitAutoConfiguration {
                 RateLimitProperties properties,
                 LimitRegistry registry,
                 LimitEnforcer enforcer,
-                ObjectProvider<RateLimitFieldReader> readers,
+                ObjectProvider<RateLimitHeaderReader> readers,
                 ConfigurableListableBeanFactory beans) {
             Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
             ClassLoader loader = getClass().getClassLoader();

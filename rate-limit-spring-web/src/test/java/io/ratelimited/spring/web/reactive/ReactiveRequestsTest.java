@@ -3,7 +3,7 @@ package io.ratelimited.spring.web.reactive;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import java.security.Principal;
@@ -18,7 +18,7 @@ import reactor.core.publisher.Mono;
 final class ReactiveRequestsTest {
 
     private final ReactiveRequests requests = new ReactiveRequests(
-            ClientAddress.of(64, null), null, new LimitFields.Style(Headers.STANDARD, Ticker.system(), null));
+            ClientAddress.of(64, null), null, new LimitFields.Style(HeaderStyle.STANDARD, Ticker.system(), null));
 
     @Test
     void limitThatReadsThePrincipalIsNotForgottenByOneThatIsPreparedMeanwhile() {

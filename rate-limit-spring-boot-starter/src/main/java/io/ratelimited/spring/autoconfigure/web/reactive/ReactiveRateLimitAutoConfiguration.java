@@ -7,7 +7,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
 import io.ratelimited.spring.call.LimitEnforcer;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.CatchAllCheck;
 import io.ratelimited.spring.web.ClientAddress;
@@ -67,7 +67,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitReactiveRequests")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ReactiveRequests rateLimitReactiveRequests(
-            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitHeaderWriter> writers) {
         return new ReactiveRequests(
                 ClientAddress.of(
                         properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),

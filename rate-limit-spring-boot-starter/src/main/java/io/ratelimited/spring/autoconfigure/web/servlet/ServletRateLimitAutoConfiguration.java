@@ -6,7 +6,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
 import io.ratelimited.spring.call.LimitEnforcer;
-import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.CatchAllCheck;
@@ -80,7 +80,7 @@ public final class ServletRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitServletRequests")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ServletRequests rateLimitServletRequests(
-            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitHeaderWriter> writers) {
         return new ServletRequests(
                 ClientAddress.of(
                         properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),

@@ -3,18 +3,18 @@ package io.ratelimited.spring.fields;
 import java.util.List;
 
 /**
- * The statements of an answer about the limits of the side that sent it.
+ * What a response states about the limits of the service that sent it.
  *
- * @param retryAfterNanos the length of a pause, in nanoseconds; 0 if the answer does not say
- * @param quotas the rests of the quotas that the answer names, each name once
+ * @param retryAfterNanos the length of a pause, in nanoseconds; 0 if the response states none
+ * @param quotas what is left of the quotas that the response names, each name once
  */
-public record Answer(long retryAfterNanos, List<Quota> quotas) {
+public record ResponseLimits(long retryAfterNanos, List<Quota> quotas) {
 
-    /** An answer that says nothing about limits. */
-    public static final Answer SILENT = new Answer(0, List.of());
+    /** A response that states nothing about limits. */
+    public static final ResponseLimits SILENT = new ResponseLimits(0, List.of());
 
     /** @throws IllegalArgumentException for a negative time */
-    public Answer {
+    public ResponseLimits {
         require(retryAfterNanos >= 0, "retryAfterNanos", retryAfterNanos);
         quotas = List.copyOf(quotas);
     }
@@ -26,12 +26,12 @@ public record Answer(long retryAfterNanos, List<Quota> quotas) {
     }
 
     /**
-     * The rest of a quota.
+     * What is left of a quota.
      *
-     * @param name name of the quota, unique in an answer
-     * @param quota permits of a whole window; {@link #UNKNOWN} if it is not said
+     * @param name name of the quota, unique in a response
+     * @param quota permits of a whole window; {@link #UNKNOWN} if it is not stated
      * @param remaining permits that are left, 0 or more
-     * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not said
+     * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not stated
      * @param resetNanos time until the whole quota is there again, in nanoseconds and more than 0
      * @param ofCalls whether a call takes one permit; otherwise it takes an unknown number, such as the tokens of a model
      */

@@ -7,21 +7,21 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes the fields in which responses state limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
+ * Writes the headers in which responses state limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
  * RateLimit-Policy} of draft 10, with {@code rate-limit.http.headers: standard}. Thread-safe, must not block.
  */
 @FunctionalInterface
-public interface RateLimitFieldWriter {
+public interface RateLimitHeaderWriter {
 
     /**
-     * Sets the fields of a response.
+     * Sets the headers of a response.
      *
      * @param limits the limits that apply, each once, one or more
-     * @param setter takes name and value, and replaces the old value of the field
+     * @param setter takes name and value, and replaces the old value of the header
      */
-    void write(List<Told> limits, BiConsumer<String, String> setter);
+    void write(List<AppliedLimit> limits, BiConsumer<String, String> setter);
 
-    /** The names of the fields that {@link #write} sets, those of draft 10 by default. Refusals expose them to scripts (CORS). */
+    /** The names of the headers that {@link #write} sets, those of draft 10 by default. Rejections expose them to scripts (CORS). */
     default List<String> names() {
         return List.of("RateLimit-Policy", "RateLimit");
     }
@@ -31,5 +31,5 @@ public interface RateLimitFieldWriter {
      *
      * @param decision its last decision about the request; null if it has not decided
      */
-    record Told(Limit limit, @Nullable Decision decision) {}
+    record AppliedLimit(Limit limit, @Nullable Decision decision) {}
 }

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.fields;
 
 /** Which rate limit headers responses have. */
-public enum Headers {
+public enum HeaderStyle {
     /** RateLimit and RateLimit-Policy of the IETF draft. */
     STANDARD,
     /** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
