@@ -14,7 +14,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 final class BlockFloodProofTest extends BlockFloodTest {
 
     /** Percent of strangers that are rejected at the most, by how many times the most keys: as {@code docs/keys.md} has them. */
-    private static final Map<Double, Double> OF_THE_PAGE = new TreeMap<>(Map.of(1.5, 0.0, 2.0, 0.1, 3.0, 6.0, 5.0, 37.0));
+    private static final Map<Double, Double> OF_THE_PAGE =
+            new TreeMap<>(Map.of(1.5, 0.0, 2.0, 0.1, 3.0, 6.0, 5.0, 37.0));
 
     @Override
     int maximum() {
