@@ -264,6 +264,34 @@ public abstract class BlockContract {
     }
 
     @Test
+    void aCallOfNothingIsRejectedWhileItsKeyOwesWhateverTheAlgorithm() {
+        Algorithm.all().stream()
+                .filter(algorithm -> !algorithm.countsCallsInFlight())
+                .forEach(algorithm -> {
+                    Limit.Builder limit = Limit.of("owing-" + algorithm, algorithm)
+                            .rate("10/s")
+                            .charged(true);
+                    RateLimiter limiter = limiter(
+                            (algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(1)) : limit).build());
+                    assertThat(limiter.reserve("a", 0, 0).isRefused())
+                            .as("%s", algorithm)
+                            .isFalse();
+                    limiter.reserve("a", 1, 0).settle(1_000);
+                    for (int i = 0; i < 3; i++) {
+                        assertThat(limiter.reserve("a", 0, 0).isRefused())
+                                .as("%s", algorithm)
+                                .isTrue();
+                        assertThat(limiter.tryAcquire("a", 0))
+                                .as("%s", algorithm)
+                                .isFalse();
+                    }
+                    assertThat(limiter.reserve("b", 0, 0).isRefused())
+                            .as("%s", algorithm)
+                            .isFalse();
+                });
+    }
+
+    @Test
     void aCallThatMayWaitIsRefusedDuringABlockAndOneThatWaitedBeforeGoes() throws InterruptedException {
         RateLimiter limiter = limiter(limit());
         long second = Duration.ofSeconds(1).toNanos();

@@ -9,12 +9,14 @@ import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.web.RoutePatterns;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Role;
 import org.springframework.web.method.HandlerMethod;
 
 /** Wires the OpenAPI document, where there is springdoc and {@code rate-limit.http.open-api} is not false. */
@@ -24,6 +26,7 @@ import org.springframework.web.method.HandlerMethod;
             ServletRateLimitAutoConfiguration.class,
             ReactiveRateLimitAutoConfiguration.class
         })
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnWebApplication
 @ConditionalOnClass({GlobalOpenApiCustomizer.class, HandlerMethod.class})
 @ConditionalOnProperty(name = "rate-limit.http.open-api", matchIfMissing = true)
@@ -31,6 +34,7 @@ import org.springframework.web.method.HandlerMethod;
 public final class RateLimitOpenApiAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitedOperations")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     LimitedOperations rateLimitedOperations(
             LimitedMethods methods,
             RoutePatterns routes,

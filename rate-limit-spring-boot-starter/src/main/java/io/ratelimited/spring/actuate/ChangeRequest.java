@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * The members of a request to change a limit: the texts of a {@link LimitChange}, named as in JSON, and some of its own.
  *
  * @param limit its name
- * @param members as text, by name
+ * @param members by name, as text; as a list where the query has a parameter several times
  */
 record ChangeRequest(String limit, Map<String, ?> members) {
 
@@ -105,9 +105,10 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             throw new IllegalArgumentException("\"" + CANDIDATES + "\" of rate limit '" + limit
                     + "' can only stand with \"" + FOR + "\": they do not change the limit; nothing was changed");
         }
-        return texts.toString().equals("off")
+        String text = PropertyText.text(texts);
+        return text.equals("off")
                 ? List.of()
-                : Stream.of(texts.toString().split("[,;]")).map(String::strip).toList();
+                : Stream.of(text.split("[,;]")).map(String::strip).toList();
     }
 
     /**
@@ -157,7 +158,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         members.forEach((name, value) -> {
             LimitProperty property = LimitProperty.of(name);
             if (property != null && value != null) {
-                texts.put(property.kebab(), checked(property, value.toString()));
+                texts.put(property.kebab(), checked(property, PropertyText.text(value)));
             }
         });
         return LimitChange.of(texts);

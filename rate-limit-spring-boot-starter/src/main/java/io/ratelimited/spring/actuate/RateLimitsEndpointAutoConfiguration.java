@@ -14,6 +14,7 @@ import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;
 import java.util.Set;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -23,9 +24,11 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Role;
 
 /** Wires the actuator endpoint {@code ratelimits}, where it is exposed. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass({Endpoint.class, ConditionalOnAvailableEndpoint.class})
 @Conditional(OnEnabledCondition.class)
 @ConditionalOnBean(RateLimits.class)
@@ -33,17 +36,20 @@ import org.springframework.context.annotation.Conditional;
 public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitWebRequests")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry) {
         return new WebRequests(endpoint, registry);
     }
 
     @Bean("io.ratelimited.rateLimitRefusedKeys")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
     RefusedKeys rateLimitRefusedKeys() {
         return new RefusedKeys();
     }
 
     @Bean("io.ratelimited.rateLimitsEndpoint")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimitsEndpoint rateLimitsEndpoint(
             LimitRegistry registry,

@@ -318,6 +318,33 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<String>read(gold, "$.rate")).isEqualTo("100/s");
     }
 
+    /** Spring Boot reads no JSON list or object as a member of a body. */
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void theTextThatAnErrorRecommendsForAListIsTaken(WebApplicationType type) throws Exception {
+        share(type);
+
+        HttpResponse<String> refused = post("/report", "{\"priorities\": \"critical, batch\", \"shares\": \"5%\"}");
+        assertThat(refused.statusCode()).isEqualTo(400);
+        assertThat(JsonPath.<String>read(refused.body(), "$.error"))
+                .contains("shares", "use a text such as \"batch=5%, normal=20%\"; nothing was changed");
+        assertThat(post("/report", "{\"priorities\": [\"critical\", \"batch\"]}")
+                        .statusCode())
+                .isEqualTo(400);
+        assertThat(limits.limit("report").limit().priorities()).isEmpty();
+
+        assertThat(post("/report", "{\"priorities\": \"critical, batch\", \"shares\": \"batch=5%, critical=20%\"}")
+                        .statusCode())
+                .isEqualTo(200);
+        assertThat(JsonPath.<Map<String, Object>>read(get("/report").body(), "$"))
+                .containsEntry("priorities", List.of("critical", "batch"))
+                .containsEntry("shares", Map.of("batch", "5%", "critical", "20%"));
+
+        assertThat(post("/report?priorities=batch&priorities=critical", "{}").statusCode())
+                .isEqualTo(200);
+        assertThat(limits.limit("report").limit().priorities()).containsExactly("batch", "critical");
+    }
+
     @Test
     void whatCannotBeMeantIsAnswered400AndChangesNothing() throws Exception {
         share(WebApplicationType.SERVLET);

@@ -253,6 +253,20 @@ class RejectionMappingTest {
         }
     }
 
+    /** As an advice: for rejections, and for every exception. */
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void aFunctionalEndpointMapsRejectionsByOnError(Kind kind) {
+        RunningServer server = server(kind);
+        for (String place : List.of("functional-rejections", "functional-all")) {
+            HttpResponse<String> answer = server.get("/" + place + "/PLAIN");
+            assertThat(answer.statusCode()).as(place).isEqualTo(418);
+            assertThat(answer.body()).as(place).isEqualTo("mapped");
+        }
+        assertThat(server.get("/functional-all/UNMAPPED").statusCode()).isEqualTo(418);
+        requireProblem(server.get("/functional-rejections/UNMAPPED"), How.UNMAPPED);
+    }
+
     private static void requireProblem(HttpResponse<String> rejection, How how) {
         assertThat(rejection.statusCode()).as(how + " " + rejection.body()).isEqualTo(429);
         assertThat(rejection.headers().firstValue("Content-Type"))
@@ -409,7 +423,19 @@ class RejectionMappingTest {
                                     SoldOut.class,
                                     (failure, request) ->
                                             ServerResponse.status(409).body("sold out"))
-                            .build());
+                            .build())
+                    .and(mapping("/functional-rejections/{how}", RateLimitExceededException.class, shop))
+                    .and(mapping("/functional-all/{how}", Exception.class, shop));
+        }
+
+        private static RouterFunction<ServerResponse> mapping(
+                String path, Class<? extends Throwable> mapped, Shop shop) {
+            return RouterFunctions.route()
+                    .GET(path, request -> answer(shop, request))
+                    .onError(
+                            mapped,
+                            (failure, request) -> ServerResponse.status(418).body("mapped"))
+                    .build();
         }
 
         private static ServerResponse answer(Shop shop, ServerRequest request) {
@@ -518,7 +544,22 @@ class RejectionMappingTest {
                                     (failure, request) ->
                                             org.springframework.web.reactive.function.server.ServerResponse.status(409)
                                                     .bodyValue("sold out"))
-                            .build());
+                            .build())
+                    .and(mapping("/functional-rejections/{how}", RateLimitExceededException.class, shop))
+                    .and(mapping("/functional-all/{how}", Exception.class, shop));
+        }
+
+        private static org.springframework.web.reactive.function.server.RouterFunction<
+                        org.springframework.web.reactive.function.server.ServerResponse>
+                mapping(String path, Class<? extends Throwable> mapped, Shop shop) {
+            return org.springframework.web.reactive.function.server.RouterFunctions.route()
+                    .GET(path, request -> answer(shop, request))
+                    .onError(
+                            mapped,
+                            (failure, request) ->
+                                    org.springframework.web.reactive.function.server.ServerResponse.status(418)
+                                            .bodyValue("mapped"))
+                    .build();
         }
 
         private static Mono<org.springframework.web.reactive.function.server.ServerResponse> answer(

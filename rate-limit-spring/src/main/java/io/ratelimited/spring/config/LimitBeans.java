@@ -170,6 +170,7 @@ class LimitBeans {
     }
 
     @Bean("io.ratelimited.rateLimitOperations")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnNone(value = RateLimitOperations.class, inHierarchy = false)
     @Fallback
     RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {

@@ -593,6 +593,22 @@ class KeyAttacksTest {
         assertThat(output).containsOnlyOnce("Set rate-limit.memory.maximum-keys to 832");
     }
 
+    static class Guessed {
+
+        @RateLimited(name = "guesses", rate = "5/m", key = "#user")
+        public void guess(String user) {}
+    }
+
+    /** 200,000 keys fit into half of the heap, and with their blocks they do not. */
+    @Test
+    void blocksCountAmongWhatFillsTheMemory(CapturedLog output) {
+        startWithHeap(runner.withBean(Guessed.class), 200_000L, 128);
+        assertThat(output).doesNotContain("fill memory", "[RL-210]");
+        startWithHeap(
+                runner.withBean(Guessed.class).withPropertyValues("rate-limit.limits.guesses.block=1h"), 200_000L, 128);
+        assertThat(output).containsOnlyOnce("[RL-210]").contains("which take 82 MB");
+    }
+
     @Test
     void theDefaultFollowsFromTheHeapAndTheNumberOfLimits() {
         Limit limit = Limit.of("users", io.ratelimited.core.Algorithm.TOKEN_BUCKET)

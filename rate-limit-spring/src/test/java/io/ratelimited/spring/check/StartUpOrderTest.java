@@ -7,6 +7,7 @@ import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import org.junit.jupiter.api.Test;
@@ -46,7 +47,7 @@ final class StartUpOrderTest {
     static class EarlyLimits {
 
         @Bean
-        BeanPostProcessor usesLimits(RateLimits limits, Service service) {
+        BeanPostProcessor usesLimits(RateLimits limits, RateLimitOperations operations, Service service) {
             service.call();
             return new LatePostProcessor();
         }

@@ -16,23 +16,27 @@ import java.util.Set;
 import org.springframework.beans.factory.BeanRegistrar;
 import org.springframework.beans.factory.BeanRegistry;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Primary;
+import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
 
 /** Wires a ticker that the test moves, and limits in memory whose budgets can begin anew. */
 @AutoConfiguration(before = RateLimitAutoConfiguration.class)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional(OnEnabledCondition.class)
 @Import(RateLimitTestAutoConfiguration.Backends.class)
 final class RateLimitTestAutoConfiguration {
 
     /** Wins over a ticker of the application; one for tests that the test configures overrides this. */
     @Bean("io.ratelimited.rateLimitManualTicker")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Primary
     @ConditionalOnMissingBean
     ManualTicker rateLimitManualTicker() {
@@ -40,6 +44,7 @@ final class RateLimitTestAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitFreshBudgets")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     FreshBudgets rateLimitFreshBudgets(
             ManualTicker ticker,
             RateLimitProperties properties,

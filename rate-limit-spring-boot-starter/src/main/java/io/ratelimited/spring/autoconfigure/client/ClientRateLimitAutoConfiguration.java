@@ -28,6 +28,7 @@ import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
 import org.springframework.ai.anthropic.http.okhttp.AnthropicHttpClientBuilderCustomizer;
 import org.springframework.ai.openai.http.okhttp.OpenAiHttpClientBuilderCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -50,6 +51,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
 import org.springframework.context.event.ContextClosedEvent;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
@@ -66,6 +68,7 @@ import reactor.netty.http.client.HttpClient;
  * Spring Boot or a bean builds, HTTP interface clients of service groups included, and the clients of the SDKs of Spring AI.
  */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @Conditional({OnEnabledCondition.class, OnClientsCondition.class})
 @ConditionalOnBean({LimitRegistry.class, LimitEnforcer.class})
 public final class ClientRateLimitAutoConfiguration {
@@ -76,10 +79,12 @@ public final class ClientRateLimitAutoConfiguration {
 
     /** The clients, and the end of their waits, in the context of a hierarchy that has the limits. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(LimitedClients.class)
     static class ClientsConfiguration {
 
         @Bean("io.ratelimited.rateLimitedClients")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         LimitedClients rateLimitedClients(
                 RateLimitProperties properties,
@@ -101,6 +106,7 @@ public final class ClientRateLimitAutoConfiguration {
 
         /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
         @Bean("io.ratelimited.closingClients")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
             return event -> {
                 if (event.getApplicationContext() == context) {
@@ -116,6 +122,7 @@ public final class ClientRateLimitAutoConfiguration {
      * first customizer, so that an application can decide otherwise.
      */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass({
         HttpClientBuilder.class,
         HttpComponentsClientHttpRequestFactoryBuilder.class,
@@ -124,6 +131,7 @@ public final class ClientRateLimitAutoConfiguration {
     static class ApacheConfiguration {
 
         @Bean("io.ratelimited.sentOnce")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
                 LimitedClients clients) {
@@ -134,6 +142,7 @@ public final class ClientRateLimitAutoConfiguration {
 
     /** As {@link ApacheConfiguration}, for {@code WebClient}. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass({
         HttpAsyncClientBuilder.class,
         HttpComponentsClientHttpConnectorBuilder.class,
@@ -142,6 +151,7 @@ public final class ClientRateLimitAutoConfiguration {
     static class ReactiveApacheConfiguration {
 
         @Bean("io.ratelimited.sentOnceWithoutThread")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpConnectorBuilderCustomizer<HttpComponentsClientHttpConnectorBuilder> sentOnceWithoutThread(
                 LimitedClients clients) {
@@ -152,6 +162,7 @@ public final class ClientRateLimitAutoConfiguration {
 
     /** Reactor Netty reports which host has responded. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass({
         HttpClient.class,
         ReactorClientHttpConnectorBuilder.class,
@@ -162,6 +173,7 @@ public final class ClientRateLimitAutoConfiguration {
     static class ReactorConfiguration {
 
         @Bean("io.ratelimited.answeringHost")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         ClientHttpConnectorBuilderCustomizer<ReactorClientHttpConnectorBuilder> answeringHost(
                 ReactiveClientFilter filter) {
             return builder -> builder.withHttpClientCustomizer(reactor -> reactor.doOnResponse((response, connection) ->
@@ -174,27 +186,32 @@ public final class ClientRateLimitAutoConfiguration {
      * is no interceptor: with one, Spring keeps request bodies in memory.
      */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
     static class BlockingConfiguration {
 
         @Bean("io.ratelimited.rateLimitClientInterceptor")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
             return new BlockingClientInterceptor(clients);
         }
 
         @Bean("io.ratelimited.rateLimitRestClientCustomizer")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
             return builder -> builder.requestInterceptor(interceptor);
         }
 
         @Bean("io.ratelimited.rateLimitRestTemplateCustomizer")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
             return template -> template.getInterceptors().add(interceptor);
         }
 
         @Bean("io.ratelimited.rateLimitOwnBlockingBuilders")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         static OwnBuilders rateLimitOwnBlockingBuilders(ObjectProvider<BlockingClientInterceptor> interceptors) {
             return new OwnBuilders(bean -> {
                 if (bean instanceof RestClient.Builder builder) {
@@ -213,6 +230,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitBlockingRedirects")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static FollowedRedirects<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
                 LimitedClients clients,
@@ -228,6 +246,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
                 ConfigurableListableBeanFactory beans) {
@@ -239,6 +258,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedRestClients")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static UnlimitedClients<RestClient> rateLimitUnlimitedRestClients(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -249,6 +269,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedRestTemplates")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static UnlimitedClients<RestTemplate> rateLimitUnlimitedRestTemplates(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -269,21 +290,25 @@ public final class ClientRateLimitAutoConfiguration {
 
     /** Clients without threads. The last customizer, so that its filter stands innermost. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
     static class ReactiveConfiguration {
 
         @Bean("io.ratelimited.rateLimitClientFilter")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
             return new ReactiveClientFilter(clients);
         }
 
         @Bean("io.ratelimited.rateLimitWebClientCustomizer")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Order(Ordered.LOWEST_PRECEDENCE)
         WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
             return builder -> builder.filter(filter);
         }
 
         @Bean("io.ratelimited.rateLimitOwnBuilders")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         static OwnBuilders rateLimitOwnBuilders(ObjectProvider<ReactiveClientFilter> filters) {
             return new OwnBuilders(bean -> {
                 if (bean instanceof WebClient.Builder builder && !isLimited(builder)) {
@@ -293,6 +318,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitReactiveRedirects")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static FollowedRedirects<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
                 LimitedClients clients,
@@ -308,6 +334,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static UnlimitedClients<WebClient.Builder> rateLimitUnlimitedWebClientBuilders(
                 ConfigurableListableBeanFactory beans) {
@@ -319,6 +346,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedWebClients")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @Lazy(false)
         static UnlimitedClients<WebClient> rateLimitUnlimitedWebClients(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -337,20 +365,24 @@ public final class ClientRateLimitAutoConfiguration {
 
     /** Clients that are built on OkHttp, by the application or by Spring AI for the SDKs of OpenAI and Anthropic. */
     @Configuration(proxyBeanMethods = false)
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnClass(OkHttpClient.class)
     static class OkHttpConfiguration {
 
         @Bean("io.ratelimited.rateLimitInterceptor")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         RateLimitInterceptor rateLimitInterceptor(LimitedClients clients) {
             return new OkHttpInterceptor(clients);
         }
 
         /** The last customizer, so that its interceptor stands innermost. */
         @Configuration(proxyBeanMethods = false)
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnClass(OpenAiHttpClientBuilderCustomizer.class)
         static class OpenAiConfiguration {
 
             @Bean("io.ratelimited.rateLimitOpenAiCustomizer")
+            @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
             @Order(Ordered.LOWEST_PRECEDENCE)
             OpenAiHttpClientBuilderCustomizer rateLimitOpenAiCustomizer(RateLimitInterceptor interceptor) {
                 return builder -> builder.interceptor(interceptor);
@@ -359,10 +391,12 @@ public final class ClientRateLimitAutoConfiguration {
 
         /** As {@link OpenAiConfiguration}. */
         @Configuration(proxyBeanMethods = false)
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnClass(AnthropicHttpClientBuilderCustomizer.class)
         static class AnthropicConfiguration {
 
             @Bean("io.ratelimited.rateLimitAnthropicCustomizer")
+            @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
             @Order(Ordered.LOWEST_PRECEDENCE)
             AnthropicHttpClientBuilderCustomizer rateLimitAnthropicCustomizer(RateLimitInterceptor interceptor) {
                 return builder -> builder.interceptor(interceptor);

@@ -5,10 +5,12 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.graphql.GraphQlRefusals;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Role;
 import org.springframework.graphql.execution.DataFetcherExceptionResolver;
 import org.springframework.http.ProblemDetail;
 import reactor.core.publisher.Mono;
@@ -20,11 +22,13 @@ import reactor.core.publisher.Mono;
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.graphql.autoconfigure.GraphQlAutoConfiguration")
+@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass({DataFetcherExceptionResolver.class, Mono.class, ProblemDetail.class})
 @ConditionalOnBean(LimitEnforcer.class)
 public final class GraphQlRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitGraphQlRefusals")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     GraphQlRefusals rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
         return new GraphQlRefusals(limits, new InvalidPermitsLog(enforcer.ticker()));
     }

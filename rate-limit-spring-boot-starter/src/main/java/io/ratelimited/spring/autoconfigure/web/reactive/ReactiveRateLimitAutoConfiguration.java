@@ -76,11 +76,13 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitRawRequests")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
         return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
     @Bean("io.ratelimited.rateLimitReactiveRefusals")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
@@ -99,22 +101,26 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitReactiveCors")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ReactiveCors rateLimitReactiveCors(
             ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
         return new ReactiveCors(cors::orderedStream, dispatcher::getObject);
     }
 
     @Bean("io.ratelimited.rateLimitedHandlers")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context, LimitEnforcer enforcer) {
         return new LimitedHandlers(requests, context, enforcer.ticker());
     }
 
     @Bean("io.ratelimited.rateLimitBlockingExecution")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     BlockingExecution rateLimitBlockingExecution(ObjectProvider<WebFluxConfigurer> configurers) {
         return new BlockingExecution(configurers);
     }
 
     @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
         return new ForwardedHeadersCheck(
@@ -126,12 +132,14 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitCatchAllCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
         return new CatchAllCheck(context, limits);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(
@@ -139,11 +147,13 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitApiVersions")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ReactiveVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
         return new ReactiveVersions(() -> strategies.stream().findFirst().orElse(null));
     }
 
     @Bean("io.ratelimited.rateLimitWebFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
@@ -154,6 +164,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
@@ -170,6 +181,7 @@ public final class ReactiveRateLimitAutoConfiguration {
 
         /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();
@@ -182,6 +194,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     static final class ContextPropagation {
 
         @Bean("io.ratelimited.rateLimitContextPropagation")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         InitializingBean rateLimitContextPropagation() {
             return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
         }

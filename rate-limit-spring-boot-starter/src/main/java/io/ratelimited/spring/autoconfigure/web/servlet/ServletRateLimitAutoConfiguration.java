@@ -102,11 +102,13 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitServletCors")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ServletCors rateLimitServletCors(ObjectProvider<CorsConfigurationSource> cors, ServletRequests requests) {
         return new ServletCors(cors::orderedStream, requests.style());
     }
 
     @Bean("io.ratelimited.rateLimitServletRefusals")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ServletRefusals rateLimitServletRefusals(
             RateLimitProperties properties,
             ServletRequests requests,
@@ -126,11 +128,13 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitFieldsFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     FilterRegistrationBean<FieldsFilter> rateLimitFieldsFilter(RouteLimits limits) {
         return registered(new FieldsFilter(limits), FieldsFilter.ORDER);
     }
 
     @Bean("io.ratelimited.rateLimitRefusalFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
             ServletRefusals refusals, ObjectProvider<RefusalPage.Pages> pages) {
         RefusalPage page = new RefusalPage(pages.getIfAvailable(() -> () -> null));
@@ -145,6 +149,7 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
         return new ForwardedHeadersCheck(
@@ -152,12 +157,14 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitCatchAllCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
         return new CatchAllCheck(context, limits);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(
@@ -165,11 +172,13 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitApiVersions")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     ServletVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
         return new ServletVersions(() -> strategies.stream().findFirst().orElse(null));
     }
 
     @Bean("io.ratelimited.rateLimitFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -183,6 +192,7 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     RateLimitFilter rateLimitBeforeSecurityFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -201,16 +211,19 @@ public final class ServletRateLimitAutoConfiguration {
     static class Mvc {
 
         @Bean("io.ratelimited.rateLimitMvcRefusals")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         MvcRefusals rateLimitMvcRefusals(ServletRefusals refusals, ApplicationContext context) {
             return new MvcRefusals(refusals, context);
         }
 
         @Bean("io.ratelimited.rateLimitRefusalHeaders")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         MvcRefusals.Headers rateLimitRefusalHeaders(ServletRefusals refusals) {
             return new MvcRefusals.Headers(refusals);
         }
 
         @Bean("io.ratelimited.rateLimitErrorPages")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         RefusalPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
             return () -> dispatcherOf(dispatcher.getIfUnique());
         }
@@ -243,6 +256,7 @@ public final class ServletRateLimitAutoConfiguration {
 
         /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
+        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();

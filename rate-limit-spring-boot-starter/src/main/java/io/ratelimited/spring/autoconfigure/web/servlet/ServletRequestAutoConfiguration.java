@@ -32,6 +32,7 @@ public final class ServletRequestAutoConfiguration {
     private static final int ORDER = -105;
 
     @Bean("io.ratelimited.rateLimitRequestContextFilter")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean(RequestContextListener.class)
     @ConditionalOnMissingFilterBean(RequestContextFilter.class) // two conditions deduce no type
     FilterRegistrationBean<RequestContextFilter> rateLimitRequestContextFilter() {

@@ -1,0 +1,36 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** Parameters that a query has several times, which Spring Boot hands over as lists. */
+class ChangeRequestTest {
+
+    private static Map<String, String> change(String member, Object value) {
+        return new ChangeRequest("busy", Map.of(member, value)).properties().values();
+    }
+
+    @Test
+    void theyAreTheElementsOfAList() {
+        assertThat(change("priorities", List.of("critical", "batch")))
+                .isEqualTo(change("priorities", "critical,batch"))
+                .containsEntry("priorities", "critical,batch");
+    }
+
+    @Test
+    void theyAreTheRatesToTry() {
+        assertThat(new ChangeRequest("busy", Map.of("candidates", List.of("50/m", "100/m"), "for", "1h")).candidates())
+                .containsExactly("50/m", "100/m");
+    }
+
+    @Test
+    void theyAreAMistakeWhereOneValueIsMeant() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> change("burst", List.of("1", "2")))
+                .withMessageContaining("burst of rate limit 'busy' cannot be \"1,2\"; use a whole number");
+    }
+}
