@@ -29,6 +29,8 @@ class CommandsTest {
     /** Its lines need an application with the limits of that page: OperationsPageTest of the starter. */
     private static final String OPERATIONS_PAGE = "docs/operations.md";
 
+    private static final String VERIFY = "the step release of .ci/run, which takes these commands from the page";
+
     /** The commands that neither this test runs nor the step of {@code .ci/run} that takes them from the pages, and what does. */
     private static final Map<String, String> BUILD = Map.ofEntries(
             Map.entry("mvn verify", "the first step of .ci/run"),
@@ -43,6 +45,18 @@ class CommandsTest {
             Map.entry(".ci/run", "itself"),
             Map.entry(".ci/run release", "a step of .ci/run"),
             Map.entry(".ci/release", "the step release of .ci/run"),
+            Map.entry("gpg --import KEYS", VERIFY),
+            Map.entry("gpg --verify rate-limit-core-0.1.0.jar.asc rate-limit-core-0.1.0.jar", VERIFY),
+            Map.entry("git clone --quiet https://github.com/ratelimited/rate-limit.git", VERIFY),
+            Map.entry("git -C rate-limit verify-tag v0.1.0", VERIFY),
+            Map.entry("git -C rate-limit checkout --quiet v0.1.0", VERIFY),
+            Map.entry("rate-limit/.ci/release --unsigned target/rebuilt", VERIFY),
+            Map.entry(
+                    "cmp rate-limit-core-0.1.0.jar rate-limit/target/rebuilt/io/ratelimited/rate-limit-core/0.1.0/"
+                            + "rate-limit-core-0.1.0.jar",
+                    VERIFY),
+            Map.entry(".ci/run native", "by hand, where there is GraalVM"),
+            Map.entry(".ci/run speed", "by hand, on a machine that does nothing else"),
             Map.entry("redis-server", "RedisProcess starts one"),
             Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
             Map.entry(instance(8080), "TwoInstancesTest"),
