@@ -41,6 +41,7 @@ class CommandsTest {
                     "mvn -pl sample-app -am spring-boot:run"
                             + " -Dspring-boot.run.arguments=--rate-limit.limits.demo-token-bucket.burst=2",
                     "the step newcomer of .ci/run"),
+            Map.entry("mvn -pl MODULE -am verify", "mvn verify, of some modules"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
             Map.entry(".ci/run release", "a step of .ci/run"),
