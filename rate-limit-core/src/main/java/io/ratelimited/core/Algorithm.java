@@ -77,6 +77,8 @@ public enum Algorithm {
      * load that does no harm. Waiting callers are served by class, then in order, and for a shorter time while a queue
      * stands. A limit of one process without keys. A rejection reports no time to retry. Source: hill climbing by the
      * elasticity of throughput, with the causal test of MongoDB's probing and the baseline of TCP Vegas.
+     *
+     * <p>Experimental: may change in a minor release.
      */
     ADAPTIVE(Family.IN_FLIGHT),
     /**

@@ -9,6 +9,8 @@ import org.jspecify.annotations.Nullable;
  * A caller's own numbers under a limit: a rate, and a burst where the algorithm has one. They replace those of the limit; all
  * other parameters are those of the limit. Immutable. Two with the same texts are equal.
  *
+ * <p>Experimental: may change in a minor release.
+ *
  * <p>Nothing is checked before a limit uses the numbers, so that numbers of a database can be passed on as they are.
  *
  * @param rate as {@link Rate#parse} reads it, such as {@code 500/m}

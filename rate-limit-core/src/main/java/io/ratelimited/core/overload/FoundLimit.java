@@ -7,6 +7,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * What a limiter of {@code ADAPTIVE} knows now. The numbers are read one after the other while calls go on. Immutable.
  *
+ * <p>Experimental: may change in a minor release.
+ *
  * @param limit the limit that was found, in calls in flight; {@code maxConcurrent} while nothing is short. To find it, the
  *     limiter admits up to 15 % more or fewer for a moment; calls of the highest of several classes may use 30 % more, or three
  *     times the root of the limit where that is more. It never admits more than {@code maxConcurrent}

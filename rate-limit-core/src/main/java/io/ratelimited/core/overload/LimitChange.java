@@ -3,6 +3,8 @@ package io.ratelimited.core.overload;
 /**
  * A change of the limit that {@code ADAPTIVE} has found. Immutable.
  *
+ * <p>Experimental: may change in a minor release.
+ *
  * @param nanos the time of the change, as the ticker of the limiter counts it
  * @param from calls in flight that were the limit before
  * @param to calls in flight that are the limit now

@@ -1,4 +1,4 @@
-/** The limit that {@code ADAPTIVE} finds: what is known of it, and how it changes. */
+/** The limit that {@code ADAPTIVE} finds: what is known of it, and how it changes. Experimental: may change in a minor release. */
 @NullMarked
 package io.ratelimited.core.overload;
 

@@ -5,6 +5,8 @@ import okhttp3.Interceptor;
 /**
  * Limits the calls of an OkHttp client to the hosts of {@code rate-limit.clients}; others pass. Thread-safe.
  *
+ * <p>Experimental: may change in a minor release.
+ *
  * <p>The application context has one bean of this type if properties name a client. Add it as the last application interceptor,
  * so that it sees each attempt of an SDK, and the request with all that other interceptors add:
  *

@@ -30,6 +30,8 @@ class CommandsTest {
     /** Their lines need an endpoint or traffic of their own: FindYourNumberPageTest and OperationsPageTest have them. */
     private static final Set<String> ELSEWHERE = Set.of("docs/operations.md", "docs/find-your-number.md");
 
+    private static final String VERIFY = "the step release of .ci/run, which takes these commands from the page";
+
     /** The commands that neither this test runs nor the step of {@code .ci/run} that takes them from the pages, and what does. */
     private static final Map<String, String> BUILD = Map.ofEntries(
             Map.entry("mvn verify", "the first step of .ci/run"),
@@ -40,12 +42,24 @@ class CommandsTest {
                     "mvn -pl sample-app -am spring-boot:run"
                             + " -Dspring-boot.run.arguments=--rate-limit.limits.demo-token-bucket.burst=2",
                     "the step newcomer of .ci/run"),
+            Map.entry("mvn -pl MODULE -am verify", "mvn verify, of some modules"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
             Map.entry(".ci/run release", "a step of .ci/run"),
             Map.entry(".ci/release", "the step release of .ci/run"),
+            Map.entry("gpg --import KEYS", VERIFY),
+            Map.entry("gpg --verify rate-limit-core-0.1.0.jar.asc rate-limit-core-0.1.0.jar", VERIFY),
+            Map.entry("git clone --quiet https://github.com/ratelimited/rate-limit.git", VERIFY),
+            Map.entry("git -C rate-limit verify-tag v0.1.0", VERIFY),
+            Map.entry("git -C rate-limit checkout --quiet v0.1.0", VERIFY),
+            Map.entry("rate-limit/.ci/release --unsigned target/rebuilt", VERIFY),
+            Map.entry(
+                    "cmp rate-limit-core-0.1.0.jar rate-limit/target/rebuilt/io/ratelimited/rate-limit-core/0.1.0/"
+                            + "rate-limit-core-0.1.0.jar",
+                    VERIFY),
+            Map.entry(".ci/run native", "by hand, where there is GraalVM"),
+            Map.entry(".ci/run speed", "by hand, on a machine that does nothing else"),
             Map.entry("redis-server", "RedisProcess starts one"),
-            Map.entry("mvn -pl MODULE -am verify", "a part of mvn verify"),
             Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
             Map.entry(instance(8080), "TwoInstancesTest"),
             Map.entry(instance(8081), "TwoInstancesTest"),
