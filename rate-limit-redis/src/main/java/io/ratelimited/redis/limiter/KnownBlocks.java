@@ -48,6 +48,12 @@ final class KnownBlocks {
         return block == null || isForgiven(block, rule, ticker.nanos()) ? null : block;
     }
 
+    /** What is known of a key, which may have ended or be forgiven; null for nothing. */
+    @Nullable
+    Known find(@Nullable String text) {
+        return text == null || blocks.isEmpty() ? null : blocks.get(text);
+    }
+
     /** Returns whether anything is known of a key. */
     boolean has(String text) {
         return !blocks.isEmpty() && blocks.containsKey(text);

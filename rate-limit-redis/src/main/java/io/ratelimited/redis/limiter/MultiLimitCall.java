@@ -10,8 +10,10 @@ import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.limiter.KnownBlocks.Known;
 import io.ratelimited.redis.script.ScriptBlocks;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -137,6 +139,8 @@ final class MultiLimitCall {
         // Permits that come back while the script runs must be noticed.
         parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
+        @Nullable Known[] asked = new Known[parts.size()];
+        Arrays.setAll(asked, i -> rate(parts.get(i)).blocks.beforeAsking(parts.get(i).caller));
         List<String> keys = new ArrayList<>();
         List<String> blocks = new ArrayList<>();
         for (int i = 0; i < used.size(); i++) {
@@ -153,8 +157,8 @@ final class MultiLimitCall {
                         keys.toArray(String[]::new),
                         arguments(used),
                         // The call was decided without it.
-                        reply -> giveBack(decided(used, reply, sentAt)))
-                .thenApply(reply -> decided(used, reply, sentAt))
+                        reply -> giveBack(decided(used, reply, sentAt, asked)))
+                .thenApply(reply -> decided(used, reply, sentAt, asked))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? byScriptsOfTheirOwn()
                         : CompletableFuture.failedFuture(failure));
@@ -237,7 +241,8 @@ final class MultiLimitCall {
         return (RedisRateLimiter) part.limiter;
     }
 
-    private List<Reservation> decided(List<ScriptParameters> used, List<Object> reply, long sentAt) {
+    private List<Reservation> decided(
+            List<ScriptParameters> used, List<Object> reply, long sentAt, @Nullable Known[] asked) {
         List<Reservation> taken = new ArrayList<>(parts.size());
         List<ScriptReply> replies = new ArrayList<>(parts.size());
         boolean refused = false;
@@ -253,7 +258,7 @@ final class MultiLimitCall {
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
-                rate(part).blocks.learn(Objects.requireNonNull(part.caller), state);
+                rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
                 decided = decided.decidedAt(state.nowMicros());
                 decided = part.wanted.exempt() ? decided : decided.withBlock(state);
             }

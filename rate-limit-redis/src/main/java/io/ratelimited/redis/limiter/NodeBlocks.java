@@ -185,8 +185,19 @@ final class NodeBlocks {
         return block == null || !block.owed() ? null : refusal(text, current, Source.DENY_CACHE);
     }
 
-    /** Takes over what Redis has replied about a key. */
-    void learn(String text, ScriptBlocks.State state) {
+    /** What this node knows about a key while it asks Redis, for {@link #learn}. */
+    @Nullable
+    Known beforeAsking(@Nullable String text) {
+        return known.find(text);
+    }
+
+    /**
+     * Takes over what Redis has replied about a key.
+     *
+     * @param asked what this node knew when it asked. What it has learned since may be newer than the reply: threads take over
+     *     replies in any order
+     */
+    void learn(String text, ScriptBlocks.State state, @Nullable Known asked) {
         ScriptParameters current = parameters;
         ScriptBlocks rule = current.blocks();
         long now = context.ticker().nanos();
@@ -196,7 +207,7 @@ final class NodeBlocks {
         }
         boolean[] news = new boolean[2];
         known.change(text, rule, (key, before) -> {
-            if (before != null && before.owed()) {
+            if (before != null && (before.owed() || (before != asked && !state.known()))) {
                 return before;
             }
             // A forgiveness counts for the benefit of the key: this node knows the beginning of a block only nearly.
@@ -265,21 +276,27 @@ final class NodeBlocks {
         }
         String fullName = current.fullName(name);
         String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
+        Known asked = beforeAsking(text);
         return connection
                 .eval(
                         Script.DECIDE,
                         keys,
                         current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
-                        reply -> late.accept(read(text, current, calls, reply)))
-                .thenApply(reply -> read(text, current, calls, reply))
+                        reply -> late.accept(read(text, current, calls, reply, asked)))
+                .thenApply(reply -> read(text, current, calls, reply, asked))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
     }
 
-    private ScriptReply[] read(String text, ScriptParameters current, List<PermitRequest> calls, List<Object> reply) {
+    private ScriptReply[] read(
+            String text,
+            ScriptParameters current,
+            List<PermitRequest> calls,
+            List<Object> reply,
+            @Nullable Known asked) {
         ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
-        learn(text, state);
+        learn(text, state, asked);
         return current.read(ScriptBlocks.without(reply), calls, state);
     }
 
@@ -485,7 +502,7 @@ final class NodeBlocks {
                                 ? before
                                 : new Known(before.begin(), before.end(), before.level(), false));
             }
-            learn(text, ScriptBlocks.read(reply).get(0));
+            learn(text, ScriptBlocks.read(reply).get(0), beforeAsking(text));
         });
     }
 
