@@ -1,9 +1,9 @@
 import uPlot from './webjars/uplot/1.6.30/dist/uPlot.esm.js';
 import {WINDOW} from './series.js';
 
-const HEIGHT = {calls: 190, level: 130, waits: 130};
+const HEIGHT = {calls: 190, level: 130, waits: 130, rates: 130};
 
-/** A live chart of one kind (calls, level, waits) in an element; redrawn when its width or the theme changes. */
+/** A live chart of one kind (calls, level, waits, rates) in an element; redrawn when its width or the theme changes. */
 export class Chart {
 
   /** @param least what the y axis reaches at least */
@@ -35,7 +35,7 @@ export class Chart {
   }
 }
 
-const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], [], [], []]};
+const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[], [], [], []], rates: [[], []]};
 
 const OPTIONS = {
   calls: chart => options(chart, [
@@ -57,6 +57,15 @@ const OPTIONS = {
     points('delayed', '--delayed'),
     dashed('late after'),
   ]),
+  /** Over permits per period, not over time. */
+  rates: chart => {
+    const made = options(chart, [
+      {label: 'rejected', stroke: colour('--rejected'), width: 2, points: {show: true, size: 5, fill: colour('--rejected')}},
+    ]);
+    made.scales.x.range = (plot, min, max) => [0, max * 1.05];
+    Object.assign(made.axes[0], {incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (plot, ticks) => ticks.map(String)});
+    return made;
+  },
 };
 
 function options(chart, series) {

@@ -14,15 +14,28 @@ export async function change(algorithm, settings) {
   if (!response.ok) throw new Error(`the limit was not changed: ${await reason(response)}`);
 }
 
-/** Gives a limit back what the configuration says, also while the page is being closed. */
+/** Gives a limit back what the configuration says, and tries no rates next to it, also while the page is being closed. */
 export async function restore(algorithm) {
-  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}`, {
-    method: 'POST',
-    headers: {'Content-Type': 'application/json'},
-    body: '{"revert": true}',
-    keepalive: true,
-  });
+  const [response] = await Promise.all(['{"revert": true}', '{"candidates": "off"}'].map(body =>
+    ask(`${ENDPOINT}/${limitName(algorithm)}`, {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json'},
+      body,
+      keepalive: true,
+    })));
   if (!response.ok) throw new Error(`the limit was not restored: ${await reason(response)}`);
+}
+
+/** Tries rates next to the limit; they reject nobody. Ends by itself, should the page not be able to end it. */
+export function tryRates(algorithm, rates) {
+  return change(algorithm, {candidates: rates.join(', '), for: '1h'});
+}
+
+/** What the tried rates would have rejected until now: [{rate, rejected}], in percent. */
+export async function triedRates(algorithm) {
+  const response = await ask(`${ENDPOINT}/${limitName(algorithm)}`);
+  if (!response.ok) throw new Error(`the limit was not read: ${await reason(response)}`);
+  return (await response.json()).candidates?.rates ?? [];
 }
 
 /** Forgets what a caller has used. */

@@ -4,6 +4,9 @@ import * as operations from './operations.js';
 import {Series} from './series.js';
 import * as snippets from './snippets.js';
 
+/** Multiples of the rate that are tried next to it. */
+const TRIED = [.2, .4, .6, .8, 1, 1.25, 1.5, 2, 3];
+
 /** One algorithm under load: its numbers, its charts, and the code that makes its limit. */
 export class Panel {
 
@@ -20,7 +23,7 @@ export class Panel {
     parent.append(this.root);
     this.find('.permits').hidden = !algorithm.charge;
     this.find('.found').hidden = !algorithm.finds;
-    const least = {calls: 4, level: algorithm.tells && !algorithm.charge ? .4 : 4, waits: 100};
+    const least = {calls: 4, level: algorithm.tells && !algorithm.charge ? .4 : 4, waits: 100, rates: 10};
     this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
       .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element, least[element.dataset.chart])]));
     this.series = new Series(this.algorithm);
@@ -32,10 +35,17 @@ export class Panel {
     this.root.remove();
   }
 
-  /** Makes the limit what the controls say. */
+  /** Makes the limit what the controls say, and tries other rates next to it. Without those the run is as before. */
   async change(settings) {
     await operations.change(this.algorithm, settings);
     this.settings = settings;
+    this.tries = Boolean(settings.rate); // calls in flight have none
+    if (this.tries) {
+      const [permits, period] = settings.rate.split('/');
+      const rates = new Set(TRIED.map(times => Math.max(1, Math.round(permits * times))));
+      await operations.tryRates(this.algorithm, [...rates].map(rate => `${rate}/${period}`)).catch(() => { this.tries = false; });
+    }
+    if (!this.tries) this.find('.rates').hidden = true;
   }
 
   /** Gives the limit back what the configuration says. */
@@ -66,6 +76,7 @@ export class Panel {
     this.ended = false;
     [this.first] = callers;
     this.watch(this.first, this.series);
+    this.compare(this.series);
   }
 
   /** Full limits; the adaptive limit has no key and starts at its upper bound again. */
@@ -87,6 +98,25 @@ export class Panel {
       if (left !== null && calm && !this.ended) this.shows(left);
       await new Promise(resolve => setTimeout(resolve, 100));
     }
+  }
+
+  /** The application computes it at most once a second. */
+  async compare(series) {
+    while (series === this.series && !this.ended) {
+      await this.showTried();
+      await new Promise(resolve => setTimeout(resolve, 1000));
+    }
+  }
+
+  /** Shows what other rates would have rejected until now; nothing where that is not known. */
+  async showTried() {
+    const tried = this.tries ? await operations.triedRates(this.algorithm).catch(() => []) : [];
+    if (!tried.length || !this.tries) return;
+    this.find('.rates').hidden = false;
+    this.find('[data-period]').textContent = `by permits per ${tried[0].rate.split('/')[1].split(' ')[0]}`;
+    this.charts.rates.show([tried.map(({rate}) => parseInt(rate, 10)), tried.map(({rejected}) => rejected)], 0);
+    this.charts.rates.element.setAttribute('aria-label',
+      `Rejected by other rates: ${tried.map(({rate, rejected}) => `${rate} ${rejected} %`).join(', ')}`);
   }
 
   shows(level) {
@@ -111,7 +141,7 @@ export class Panel {
   async end() {
     await Promise.all(this.pending);
     this.ended = true;
-    const left = await this.level(this.first).catch(() => null);
+    const [left] = await Promise.all([this.level(this.first).catch(() => null), this.showTried()]);
     if (left !== null) this.shows(left);
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);

@@ -1,11 +1,15 @@
 package io.ratelimited.sample.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
@@ -52,6 +56,7 @@ class LivePageTest extends LivePage {
         assertThat(browser.drawn(0, "calls")).isGreaterThan(100);
         assertThat(browser.drawn(0, "level")).isGreaterThan(20);
         assertThat(browser.drawn(0, "waits")).isGreaterThan(20);
+        assertThat(browser.find(".rates").isDisplayed()).isEqualTo(!algorithm.equals("concurrency"));
         long sum = 0;
         for (String outcome : OUTCOMES) {
             long counted = browser.count(0, outcome);
@@ -140,6 +145,51 @@ class LivePageTest extends LivePage {
         browser.choose("algorithm", "gcra");
         assertThat(browser.find("#burst").getDomProperty("value")).isEqualTo("20");
         assertThat(browser.find(".permits").isDisplayed()).isFalse();
+    }
+
+    /** A sliding log of an hour forgets nothing while the test looks: the share of a rate is all but its calls. */
+    @Test
+    void theCurveShowsWhatOtherRatesWouldRejectAndEndsWithTheRun() throws IOException {
+        browser.choose("algorithm", "sliding-log");
+        browser.choose("period", "h");
+        browser.set("calls", 40);
+        assertThat(browser.find(".rates").isDisplayed()).isFalse();
+        browser.start();
+        browser.await(() -> !shares().isEmpty() && shares().lastEntry().getValue() > 0);
+        assertThat(http.get("/actuator/ratelimits/demo-sliding-log").body()).contains("\"candidates\":{");
+        browser.stop();
+        browser.screenshotOfAll("rates");
+        assertThat(shares().keySet()).containsExactly(2, 4, 6, 8, 10, 13, 15, 20, 30);
+        double calls = 30 / (1 - shares().get(30) / 100);
+        shares().forEach((rate, share) ->
+                assertThat(share).as(rate + "/h").isCloseTo(100 - 100 * rate / calls, within(0.5)));
+        assertThat(browser.texts(".rates figcaption"))
+                .containsExactly("Calls that other rates would reject, % by permits per h");
+        assertThat(browser.drawn(0, "rates")).isGreaterThan(20);
+        assertThat(http.get("/actuator/ratelimits/demo-sliding-log").body()).doesNotContain("\"candidates\"");
+    }
+
+    /** What the curve says in words: percent rejected, by permits per hour. */
+    private TreeMap<Integer, Double> shares() {
+        TreeMap<Integer, Double> shares = new TreeMap<>();
+        Matcher share = Pattern.compile("(\\d+)/h ([\\d.]+) %")
+                .matcher(String.valueOf(browser.find("[data-chart=rates]").getDomAttribute("aria-label")));
+        while (share.find()) {
+            shares.put(Integer.valueOf(share.group(1)), Double.valueOf(share.group(2)));
+        }
+        return shares;
+    }
+
+    /** As of an application whose endpoint knows no candidates. */
+    @Test
+    void withoutCandidatesARunShowsNoCurveAndIsAsEver() {
+        browser.script("const known = window.fetch; window.fetch = (url, options) =>"
+                + " String(options?.body).includes('candidates') ? Promise.resolve(new Response('', {status: 400}))"
+                + " : known(url, options)");
+        browser.run(20);
+        assertThat(browser.find(".rates").isDisplayed()).isFalse();
+        assertThat(browser.find("#status").getText()).startsWith("Stopped after");
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application have the same counts.");
     }
 
     /** At one permit an hour nothing comes back while the test looks. */
