@@ -207,7 +207,7 @@ final class NodeBlocks {
         }
         boolean[] news = new boolean[2];
         known.change(text, rule, (key, before) -> {
-            if (before != null && (before.owed() || (before != asked && !state.known()))) {
+            if (before != null && (before.owed() || (!before.equals(asked) && !state.known()))) {
                 return before;
             }
             // A forgiveness counts for the benefit of the key: this node knows the beginning of a block only nearly.
