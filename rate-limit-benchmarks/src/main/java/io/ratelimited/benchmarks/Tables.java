@@ -443,6 +443,7 @@ public final class Tables {
         webFluxRow(lines, "floor: no limit", "floor", false);
         webFluxRow(lines, "**ours**, an annotated method", "annotation", false);
         webFluxRow(lines, "**ours**, a route", "route", false);
+        webFluxRow(lines, "a script that only returns", "script", false);
         webFluxRow(lines, "Spring Cloud Gateway's filter", "gateway", false);
         webFluxRow(lines, "**ours**, an annotated method ÷ Gateway's filter", "annotation", true);
         webFluxRow(lines, "**ours**, a route ÷ Gateway's filter", "route", true);

@@ -1,11 +1,17 @@
 package io.ratelimited.benchmarks;
 
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.api.StatefulRedisConnection;
 import io.ratelimited.spring.RateLimited;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicReference;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.reactor.netty.NettyReactiveWebServerFactory;
@@ -16,15 +22,18 @@ import org.springframework.cloud.gateway.support.ConfigurationService;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.core.convert.ConversionService;
 import org.springframework.core.io.ClassPathResource;
 import org.springframework.data.redis.core.ReactiveStringRedisTemplate;
 import org.springframework.data.redis.core.script.RedisScript;
+import org.springframework.http.server.reactive.ServerHttpRequestDecorator;
 import org.springframework.validation.Validator;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.WebFilter;
 import reactor.core.publisher.Mono;
+import reactor.netty.http.server.HttpServerRequest;
 
 /**
  * The servers of {@link WebFluxTurns}: an application of each kind, WebFlux on Reactor Netty, all in one process and on one
@@ -48,10 +57,15 @@ final class WebFluxServers implements AutoCloseable {
 
     private final List<ConfigurableApplicationContext> started = new ArrayList<>();
     private final int redis;
+    private final Work work;
 
-    /** @param redis the port of Redis */
-    WebFluxServers(int redis) {
+    /**
+     * @param redis the port of Redis
+     * @param work what the endpoint does
+     */
+    WebFluxServers(int redis, Work work) {
         this.redis = redis;
+        this.work = work;
     }
 
     /**
@@ -65,6 +79,7 @@ final class WebFluxServers implements AutoCloseable {
                     case floor -> new Class<?>[] {Application.class, Plain.class};
                     case annotation -> new Class<?>[] {Application.class, Annotated.class};
                     case route -> new Class<?>[] {Application.class, Plain.class};
+                    case script -> new Class<?>[] {Application.class, Plain.class, Script.class};
                     case gateway -> new Class<?>[] {Application.class, Plain.class, Gateway.class};
                 });
         boolean starter = kind == WebFluxTurns.Kind.annotation || kind == WebFluxTurns.Kind.route;
@@ -99,6 +114,8 @@ final class WebFluxServers implements AutoCloseable {
                     "header('" + CALLER + "')"));
         }
         application.setDefaultProperties(properties);
+        application.addInitializers(
+                context -> ((GenericApplicationContext) context).registerBean(Work.class, () -> work));
         ConfigurableApplicationContext context = application.run();
         started.add(context);
         return context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
@@ -113,9 +130,15 @@ final class WebFluxServers implements AutoCloseable {
     @RestController
     static class Plain {
 
+        private final Work work;
+
+        Plain(Work work) {
+            this.work = work;
+        }
+
         @GetMapping("/people")
         public Mono<String> people() {
-            return Mono.just(BODY);
+            return work.thenReturn(BODY);
         }
     }
 
@@ -123,10 +146,57 @@ final class WebFluxServers implements AutoCloseable {
     @RestController
     static class Annotated {
 
+        private final Work work;
+
+        Annotated(Work work) {
+            this.work = work;
+        }
+
         @RateLimited(name = "people", rate = RATE + "/s", key = "header('" + CALLER + "')")
         @GetMapping("/people")
         public Mono<String> people() {
-            return Mono.just(BODY);
+            return work.thenReturn(BODY);
+        }
+    }
+
+    /** The least that a limit on Redis can cost: one command for each request, and no thread that is not needed. */
+    @Configuration(proxyBeanMethods = false)
+    static class Script {
+
+        @Bean(destroyMethod = "shutdown")
+        RedisClient client(@Value("${spring.data.redis.port}") int port) {
+            return RedisClient.create("redis://127.0.0.1:" + port);
+        }
+
+        @Bean
+        WebFilter script(RedisClient client) {
+            StatefulRedisConnection<String, String> connection = client.connect();
+            String digest = connection.sync().scriptLoad("return {1, 100}");
+            return (exchange, chain) -> {
+                AtomicReference<Executor> loop = new AtomicReference<>();
+                HttpServerRequest request = ServerHttpRequestDecorator.getNativeRequest(exchange.getRequest());
+                request.withConnection(
+                        channel -> loop.set(channel.channel().eventLoop()));
+                String key = "people:" + exchange.getRequest().getHeaders().getFirst(CALLER);
+                return Mono.<List<Object>>create(sink -> connection
+                                .async()
+                                .<List<Object>>evalsha(digest, ScriptOutputType.MULTI, key)
+                                .whenCompleteAsync(
+                                        (reply, failure) -> {
+                                            if (failure == null) {
+                                                sink.success(reply);
+                                            } else {
+                                                sink.error(failure);
+                                            }
+                                        },
+                                        loop.get()))
+                        .flatMap(reply -> {
+                            exchange.getResponse()
+                                    .getHeaders()
+                                    .set("X-RateLimit-Remaining", String.valueOf(reply.get(1)));
+                            return chain.filter(exchange);
+                        });
+            };
         }
     }
 

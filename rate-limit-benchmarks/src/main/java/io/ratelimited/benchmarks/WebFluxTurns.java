@@ -8,8 +8,9 @@ import java.util.Locale;
 import java.util.function.ToDoubleFunction;
 
 /**
- * An endpoint under a limit on Redis, beside one without and one behind Spring Cloud Gateway's filter: {@code WebFluxTurns
- * CONNECTIONS MILLIS WARM_UP TURNS}. One process has an application of each kind, and they take turns of MILLIS, as in {@link
+ * An endpoint under a limit on Redis, beside one without, one behind a script that only returns, and one behind Spring Cloud
+ * Gateway's filter: {@code WebFluxTurns CONNECTIONS MILLIS WARM_UP TURNS [MICROS]}. The endpoint needs MICROS of processor time,
+ * none without. One process has an application of each kind, and they take turns of MILLIS, as in {@link
  * RedisTurns}; each has CONNECTIONS, which send one request after the other. A line is printed for each:
  *
  * <pre>{@code connections kind requests-a-second p50 p99 p50÷floor p99÷floor p50÷gateway p99÷gateway processor}</pre>
@@ -35,6 +36,8 @@ public final class WebFluxTurns {
         annotation("RateLimit: "),
         /** A limit by route, from properties. */
         route("RateLimit: "),
+        /** A script that only returns, asked by Lettuce alone; the request goes on on its own event loop. */
+        script("X-RateLimit-Remaining: "),
         /** Spring Cloud Gateway's filter. */
         gateway("X-RateLimit-Remaining: ");
 
@@ -58,9 +61,10 @@ public final class WebFluxTurns {
         long nanos = Long.parseLong(args[1]) * 1_000_000;
         int warmUp = Integer.parseInt(args[2]);
         int measured = Integer.parseInt(args[3]);
+        Work work = Work.ofMicros(args.length > 4 ? Integer.parseInt(args[4]) : 0);
         List<Running> all = new ArrayList<>();
         try (RedisServer redis = RedisServer.start();
-                WebFluxServers servers = new WebFluxServers(redis.port())) {
+                WebFluxServers servers = new WebFluxServers(redis.port(), work)) {
             for (Kind kind : Kind.values()) {
                 WebFluxClient client = new WebFluxClient(servers.start(kind), number);
                 check(kind, client.answer());

@@ -2,6 +2,12 @@ package io.ratelimited.core.threads;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -24,11 +30,30 @@ class AlarmsTest {
             Alarms.after(0, rang::countDown);
             Alarms.after(TimeUnit.HOURS.toNanos(1), () -> {}).run();
             rang.await();
-            long begin = System.nanoTime();
-            while (keepsTime() && System.nanoTime() - begin < PATIENCE) {
-                Thread.sleep(50);
-            }
-            assertThat(keepsTime()).isFalse();
+            keepsNoTimeSoon();
         }
+    }
+
+    @Test
+    void aClosedLimiterLeavesNoAlarmOfItsWaitingCalls() throws Exception {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("1/h").burst(1).build());
+        limiter.tryAcquire(null, 1);
+        List<CompletableFuture<Boolean>> waiting = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            waiting.add(limiter.reserve(null, 1, TimeUnit.HOURS.toNanos(9)).awaitAsync());
+        }
+        assertThat(keepsTime()).isTrue();
+        limiter.close();
+        assertThat(waiting).allMatch(CompletableFuture::isCompletedExceptionally);
+        keepsNoTimeSoon();
+    }
+
+    private static void keepsNoTimeSoon() throws InterruptedException {
+        long begin = System.nanoTime();
+        while (keepsTime() && System.nanoTime() - begin < PATIENCE) {
+            Thread.sleep(50);
+        }
+        assertThat(keepsTime()).isFalse();
     }
 }
