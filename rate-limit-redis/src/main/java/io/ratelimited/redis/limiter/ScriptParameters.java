@@ -55,7 +55,12 @@ final class ScriptParameters {
         this.blocks = ScriptBlocks.of(limit, cost);
         this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
-        this.maxPermits = limit.algorithm().uses(Attribute.WARMUP)
+        this.maxPermits = Math.min(limit.capacity(), longestQueue(limit));
+    }
+
+    /** How many permits can be waited for before a time is too long for a number of Redis. */
+    private static double longestQueue(Limit limit) {
+        return limit.algorithm().uses(Attribute.WARMUP)
                 ? ((1L << 60) - limit.warmup().toNanos())
                         / ((double) limit.rate().period().toNanos()
                                 / limit.rate().permits())
@@ -131,9 +136,7 @@ final class ScriptParameters {
 
     /** Returns whether a call asks for more permits than there can ever be at once. */
     boolean isNever(long permits) {
-        return permits > limit.capacity()
-                || permits > maxPermits
-                || cost.of(permits).micros() >= PermitCost.FAR;
+        return permits > maxPermits || cost.of(permits).micros() >= PermitCost.FAR;
     }
 
     /** Appends the arguments of the limit. */
