@@ -12,23 +12,34 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * Connections to one of the {@link WebFluxServers} that are kept open and served by one thread: each has one request pending
- * at a time, of one of {@link #CALLERS}. Any answer but 200 is an error, and so is none.
+ * Connections to one of the servers that are kept open and served by one thread: each has one request pending at a time, of
+ * one of {@link #CALLERS}. Any answer but 200 is an error, and so is none; of a server that rejects, 429 is expected, too.
  */
 final class WebFluxClient implements AutoCloseable {
 
     private static final int CALLERS = 10_000;
     private static final int PATIENCE_MILLIS = 10_000;
-    private static final byte[] STATUS = ascii("HTTP/1.1 200 ");
-    private static final byte[] END = ascii("\r\n\r\n" + WebFluxServers.BODY);
+    private static final byte[] ADMITTED = ascii("HTTP/1.1 200 ");
+    private static final byte[] REJECTED = ascii("HTTP/1.1 429 ");
+    private static final byte[] HEADERS_END = ascii("\r\n\r\n");
+    private static final byte[] LAST_CHUNK = ascii("\r\n0\r\n\r\n");
+    private static final Pattern LENGTH = Pattern.compile("\r\ncontent-length: *(\\d+)\r\n", Pattern.CASE_INSENSITIVE);
 
     private final Selector selector = Selector.open();
     private final List<Connection> connections = new ArrayList<>();
     private final byte[][] requests = new byte[CALLERS][];
+    private final boolean rejects;
 
-    WebFluxClient(int port, int number) throws IOException {
+    /**
+     * @param number of connections
+     * @param rejects whether 429 is expected, too
+     */
+    WebFluxClient(int port, int number, boolean rejects) throws IOException {
+        this.rejects = rejects;
         for (int i = 0; i < CALLERS; i++) {
             requests[i] = ascii("GET /people HTTP/1.1\r\nHost: localhost\r\n" + WebFluxServers.CALLER + ": caller-" + i
                     + "\r\n\r\n");
@@ -130,10 +141,26 @@ final class WebFluxClient implements AutoCloseable {
                 throw new IOException("the server closed the connection");
             }
             int length = in.position();
-            if (length >= STATUS.length && !holds(STATUS, 0)) {
+            if (length >= ADMITTED.length && !holds(ADMITTED, 0) && !(rejects && holds(REJECTED, 0))) {
                 throw new IOException("not admitted: " + new String(in.array(), 0, length, StandardCharsets.US_ASCII));
             }
-            return length >= STATUS.length + END.length && holds(END, length - END.length);
+            return isComplete(length);
+        }
+
+        /** By the fields of the answer. They are looked at once, since an answer comes in one piece as a rule. */
+        private boolean isComplete(int length) {
+            int begin = ADMITTED.length;
+            while (begin <= length - HEADERS_END.length && !holds(HEADERS_END, begin)) {
+                begin++;
+            }
+            int body = begin + HEADERS_END.length;
+            if (body > length) {
+                return false;
+            }
+            Matcher stated = LENGTH.matcher(new String(in.array(), 0, body, StandardCharsets.US_ASCII));
+            return stated.find()
+                    ? length >= body + Integer.parseInt(stated.group(1))
+                    : length >= body + LAST_CHUNK.length && holds(LAST_CHUNK, length - LAST_CHUNK.length);
         }
 
         private boolean holds(byte[] expected, int position) {

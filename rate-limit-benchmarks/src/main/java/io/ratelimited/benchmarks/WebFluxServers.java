@@ -71,9 +71,10 @@ final class WebFluxServers implements AutoCloseable {
     /**
      * Starts an application.
      *
+     * @param others properties beside those of the kind
      * @return its port
      */
-    int start(WebFluxTurns.Kind kind) {
+    int start(WebFluxTurns.Kind kind, Map<String, Object> others) {
         SpringApplication application = new SpringApplication(
                 switch (kind) {
                     case floor -> new Class<?>[] {Application.class, Plain.class};
@@ -113,6 +114,7 @@ final class WebFluxServers implements AutoCloseable {
                     "rate-limit.routes[0].key",
                     "header('" + CALLER + "')"));
         }
+        properties.putAll(others);
         application.setDefaultProperties(properties);
         application.addInitializers(
                 context -> ((GenericApplicationContext) context).registerBean(Work.class, () -> work));
@@ -175,8 +177,7 @@ final class WebFluxServers implements AutoCloseable {
             return (exchange, chain) -> {
                 AtomicReference<Executor> loop = new AtomicReference<>();
                 HttpServerRequest request = ServerHttpRequestDecorator.getNativeRequest(exchange.getRequest());
-                request.withConnection(
-                        channel -> loop.set(channel.channel().eventLoop()));
+                request.withConnection(channel -> loop.set(channel.channel().eventLoop()));
                 String key = "people:" + exchange.getRequest().getHeaders().getFirst(CALLER);
                 return Mono.<List<Object>>create(sink -> connection
                                 .async()

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
 /**
@@ -66,7 +67,7 @@ public final class WebFluxTurns {
         try (RedisServer redis = RedisServer.start();
                 WebFluxServers servers = new WebFluxServers(redis.port(), work)) {
             for (Kind kind : Kind.values()) {
-                WebFluxClient client = new WebFluxClient(servers.start(kind), number);
+                WebFluxClient client = new WebFluxClient(servers.start(kind, Map.of()), number, false);
                 check(kind, client.answer());
                 all.add(new Running(kind, client, new Turn[measured]));
             }

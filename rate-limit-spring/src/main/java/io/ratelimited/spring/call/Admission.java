@@ -196,7 +196,12 @@ public final class Admission {
                 return true;
             }
         }
-        return shadows.stream().anyMatch(shadow -> shadow.request.charge() != null);
+        for (Held shadow : shadows) {
+            if (shadow.request.charge() != null) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**

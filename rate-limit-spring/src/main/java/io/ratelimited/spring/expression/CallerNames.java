@@ -61,7 +61,8 @@ public final class CallerNames {
      * @throws IllegalArgumentException for a text that differs for each object, or at each login
      */
     static @Nullable Object part(Object part) {
-        // Most keys are strings, of which the JVM sees at once that they are, and only by a search that they are no Principal.
+        // Most keys are strings, of which the JVM sees at once that they are, and only by a search that they are no
+        // Principal.
         if (part instanceof String text) {
             requireText(text);
             return text;

@@ -64,11 +64,11 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
         for (HandlerAdapter adapter :
                 adapters.computeIfAbsent(context == null ? application : context, this::adaptersOf)) {
             if (adapter.supports(handler)) {
-                return requests.of(exchange)
-                        .flatMap(request -> handler instanceof HandlerMethod method
+                return requests.with(
+                        exchange,
+                        request -> handler instanceof HandlerMethod method
                                 ? call(adapter, method, exchange, request)
-                                : Mono.defer(() -> adapter.handle(exchange, handler))
-                                        .subscribeOn(request.here()));
+                                : request.onThread(Mono.defer(() -> adapter.handle(exchange, handler))));
             }
         }
         return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
@@ -76,8 +76,12 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     private Mono<HandlerResult> call(
             HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
+        if (!maySleep(method)) {
+            return request.onThread(
+                    Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, request.here()), method)));
+        }
         Disposable.Swap task = Disposables.swap();
-        Scheduler scheduler = maySleep(method) ? onAnotherThread(request, task) : request.here();
+        Scheduler scheduler = onAnotherThread(request, task);
         return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, scheduler), method))
                 .subscribeOn(scheduler)
                 .doOnCancel(task::dispose);

@@ -72,12 +72,22 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     @Override
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
-        return requests.areNeeded()
-                ? requests.of(exchange)
-                        .flatMap(call -> followed(call.responseEnd(), enter(exchange, chain, call))
-                                .subscribeOn(call.here())
-                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)))
-                : chain.filter(exchange);
+        if (!requests.areNeeded()) {
+            return chain.filter(exchange);
+        }
+        ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
+        return known != null && noRoutes
+                ? known.onThread(chain.filter(exchange))
+                : requests.with(
+                        exchange,
+                        call -> call.onThread(followed(call.responseEnd(), enter(exchange, chain, call)))
+                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+    }
+
+    /** Reactor notes it for each request. */
+    @Override
+    public String toString() {
+        return "RateLimitWebFilter";
     }
 
     /** Reports the end of the response to the request, in the outer filter, before the client can know it. */

@@ -26,7 +26,9 @@ import org.springframework.web.reactive.function.server.RenderingResponse;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.util.DisconnectedClientHelper;
+import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.MonoOperator;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
@@ -42,7 +44,6 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private static final LogText.Lines LOG = LogText.lines(ReactiveCurrentRequest.class);
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
 
-    private final Scheduler here = Schedulers.fromExecutor(this::run);
     private final ReactiveClients clients;
     /** Null when no proxy is trusted, or when the request did not come by the handler of the application. */
     private final @Nullable ServerHttpRequest raw;
@@ -87,9 +88,13 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         exchange.getResponse().beforeCommit(this::write);
     }
 
-    /** Reads principal and session of the exchange, which it returns asynchronously. */
-    Mono<ReactiveCurrentRequest> seenAs(ServerWebExchange now, boolean readsPrincipal, boolean readsSession) {
+    /** Reads principal and session of the exchange, and completes when they are known; null when it need not read any. */
+    @Nullable
+    Mono<?> seenAs(ServerWebExchange now, boolean readsPrincipal, boolean readsSession) {
         exchange = now;
+        if (!readsPrincipal && !readsSession) {
+            return null;
+        }
         Mono<?> found = Mono.empty();
         if (readsPrincipal) {
             found = Found.principal(now).doOnNext(caller -> principal = caller);
@@ -97,13 +102,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (readsSession && session == null) {
             found = found.then(Found.session(now)).doOnNext(id -> session = id);
         }
-        if (!readsPrincipal && !readsSession) {
-            return Mono.just(this);
-        }
         Executor loop = eventLoop();
-        Mono<ReactiveCurrentRequest> seen = found.then(Mono.just(this));
         // A session may come on a thread of Redis.
-        return loop == null ? seen : seen.publishOn(Schedulers.fromExecutor(loop));
+        return loop == null ? found : found.publishOn(Schedulers.fromExecutor(loop));
     }
 
     /** Returns whether a limit has asked for the principal before a filter set it. */
@@ -118,11 +119,22 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     /**
-     * Runs tasks at once, on the thread that schedules them, with the request on it: {@code publishOn} and {@code
-     * subscribeOn} put the request on the thread for what comes behind them.
+     * Runs tasks at once, on the thread that schedules them, with the request on it: {@code publishOn} puts the request on the
+     * thread for what comes behind it.
      */
     Scheduler here() {
-        return here;
+        return Schedulers.fromExecutor(this::run);
+    }
+
+    /** Subscribes to it with the request on the thread. */
+    <T> Mono<T> onThread(Mono<T> source) {
+        return new MonoOperator<>(source) {
+
+            @Override
+            public void subscribe(CoreSubscriber<? super T> subscriber) {
+                run(() -> source.subscribe(subscriber));
+            }
+        };
     }
 
     @Override

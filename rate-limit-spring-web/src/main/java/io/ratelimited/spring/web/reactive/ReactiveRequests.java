@@ -114,21 +114,30 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         return false;
     }
 
-    /** The request of an exchange, as a filter or handler sees it now. */
-    Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
+    /** Goes on with the request of an exchange, as a filter or handler sees it now. */
+    <T> Mono<T> with(ServerWebExchange exchange, Function<ReactiveCurrentRequest, Mono<T>> next) {
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
         if (known != null) {
-            return seen(known, exchange);
+            return seen(known, exchange, next);
         }
         if (clients.proxies() == null) {
-            return seen(new ReactiveCurrentRequest(exchange, null, clients, style), exchange);
+            return seen(new ReactiveCurrentRequest(exchange, null, clients, style), exchange, next);
         }
-        return Mono.deferContextual(context ->
-                seen(new ReactiveCurrentRequest(exchange, ReactiveClients.raw(context), clients, style), exchange));
+        return Mono.deferContextual(context -> seen(
+                new ReactiveCurrentRequest(exchange, ReactiveClients.raw(context), clients, style), exchange, next));
     }
 
-    private Mono<ReactiveCurrentRequest> seen(ReactiveCurrentRequest request, ServerWebExchange exchange) {
-        return request.seenAs(exchange, readsPrincipal, readsSession).doOnNext(this::warnOfLatePrincipal);
+    private <T> Mono<T> seen(
+            ReactiveCurrentRequest request,
+            ServerWebExchange exchange,
+            Function<ReactiveCurrentRequest, Mono<T>> next) {
+        Mono<?> found = request.seenAs(exchange, readsPrincipal, readsSession);
+        return found == null
+                ? next.apply(request)
+                : found.then(Mono.defer(() -> {
+                    warnOfLatePrincipal(request);
+                    return next.apply(request);
+                }));
     }
 
     /** A route, for one, is decided before later filters see the request. */

@@ -61,7 +61,13 @@ final class ResponseEnd {
             actions = atCommit;
             atCommit = List.of();
         }
-        actions.forEach(action -> action.accept(failure));
+        run(actions, failure);
+    }
+
+    private static void run(List<Consumer<@Nullable Throwable>> actions, @Nullable Throwable failure) {
+        for (int i = 0; i < actions.size(); i++) {
+            actions.get(i).accept(failure);
+        }
     }
 
     /** Returns whether the client has gone before the response was complete. */
@@ -88,6 +94,6 @@ final class ResponseEnd {
             actions = atEnd;
             atEnd = List.of();
         }
-        actions.forEach(action -> action.accept(failure));
+        run(actions, failure);
     }
 }

@@ -35,7 +35,7 @@ final class ReactiveRequestsTest {
                         return Mono.just((T) user);
                     }
                 };
-        ReactiveCurrentRequest request = requests.of(exchange).block();
+        ReactiveCurrentRequest request = requests.with(exchange, Mono::just).block();
         assertThat(request).isNotNull();
         assertThat(request.principal()).isSameAs(user);
     }
