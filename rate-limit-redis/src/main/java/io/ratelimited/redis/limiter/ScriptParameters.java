@@ -55,7 +55,7 @@ final class ScriptParameters {
         this.blocks = ScriptBlocks.of(limit, cost);
         this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
-        this.maxPermits = Math.min(limit.capacity(), longestQueue(limit));
+        this.maxPermits = Math.min((double) limit.capacity(), longestQueue(limit));
     }
 
     /** How many permits can be waited for before a time is too long for a number of Redis. */
