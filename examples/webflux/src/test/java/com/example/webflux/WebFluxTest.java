@@ -22,8 +22,8 @@ class WebFluxTest {
     }
 
     @Test
-    void theFourthCallOfAMethodIsRejected() {
-        for (int call = 1; call <= 3; call++) {
+    void theSixthCallOfAMethodIsRejected() {
+        for (int call = 1; call <= 5; call++) {
             client.get()
                     .uri("/quotes/ACME")
                     .exchange()
