@@ -13,9 +13,9 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
     }
 
     /**
-     * Makes the call, and fails unless it throws a {@link RateLimitExceededException}, or an exception that was caused by one.
+     * Makes the call, and fails unless it throws a {@link RateLimitExceededException}, or an exception with such a cause.
      *
-     * @return to go on with the decision that rejected it
+     * @return assertions on the decision that rejected it
      */
     public DecisionAssert isRateLimited() {
         RateLimitExceededException refusal = call();
@@ -26,7 +26,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
         return new DecisionAssert(refusal.decision()).as(descriptionText());
     }
 
-    /** Makes the call, and fails if a rate limit rejects it. Throws what else the call throws. */
+    /** Makes the call, and fails if a rate limit rejects it. Any other exception of the call is thrown. */
     public CallAssert isNotRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal != null) {

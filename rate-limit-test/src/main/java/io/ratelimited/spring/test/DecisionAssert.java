@@ -28,12 +28,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return equal("limit", limit, decision().limit());
     }
 
-    /** Fails unless the call was rejected, and a lone retry is admitted after exactly this time. */
+    /** Fails unless the call was rejected, and a retry is admitted after exactly this time if there are no other calls. */
     public DecisionAssert retryAfter(Duration expected) {
         return equal("retryAfter", expected, decision().retryAfter());
     }
 
-    /** Fails unless no retry can ever succeed: the call asks for more permits than can be had at once. */
+    /** Fails unless no retry can ever succeed, because the call needs more permits than the limit can ever admit. */
     public DecisionAssert never() {
         return require(decision().never(), "a refusal for good", "a retry can succeed");
     }
@@ -43,12 +43,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return require(decision().blocked(), "a blocked key", "it is not blocked");
     }
 
-    /** Fails unless so many calls of one permit would still go now. */
+    /** Fails unless exactly this number of calls of one permit would be admitted now. */
     public DecisionAssert remaining(long expected) {
         return equal("remaining", expected, decision().remaining());
     }
 
-    /** Fails unless the call was admitted and goes after exactly this time; zero for at once. */
+    /** Fails unless the call was admitted and can proceed after exactly this time; zero for immediately. */
     public DecisionAssert waits(Duration expected) {
         isNotRateLimited();
         return equal("waitTime", expected, decision().waitTime());
