@@ -268,9 +268,8 @@ public final class CanonicalKey {
             }
         } else {
             throw new IllegalArgumentException(
-                    "an object of the class " + type.getName() + " is no key, because nothing"
-                            + " tells whether its text is different for each object: use what identifies it, such as its id, or"
-                            + " its toString() if that does");
+                    "an object of the class " + type.getName() + " is not a key, because its text may not identify it:"
+                            + " use its id, or its toString() if each object has a different text");
         }
         return all.toString();
     }

@@ -307,8 +307,8 @@ public final class Limit {
                     + next.algorithm
                     + " at run time: "
                     + (algorithm.countsCallsInFlight() && next.algorithm.countsCallsInFlight()
-                            ? "ADAPTIVE is a limit of one process without keys"
-                            : "calls in flight cannot be counted over time")
+                            ? "ADAPTIVE belongs to one process and has no keys"
+                            : "an algorithm that counts calls in flight cannot replace one that counts over time, or the reverse")
                     + "; restart instead");
         }
     }

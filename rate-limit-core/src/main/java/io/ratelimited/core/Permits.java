@@ -38,6 +38,6 @@ public final class Permits {
     /** Creates the error of taking permits of a limit on calls in flight without a reservation that can be released. */
     public static UnsupportedOperationException nothingToRelease() {
         return new UnsupportedOperationException(
-                "a call in flight has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+                "a call in flight must be released when it ends: use reserve or execute instead of tryAcquire");
     }
 }

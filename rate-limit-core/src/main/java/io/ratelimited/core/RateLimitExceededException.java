@@ -62,7 +62,7 @@ public final class RateLimitExceededException extends RuntimeException {
         }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {
-            return start + ": the call asks for more permits than the limit can ever give";
+            return start + ": the call needs more permits than the limit can ever admit";
         }
         Duration retryAfter = decision.retryAfter();
         return retryAfter == null ? start : start + ": retry after " + Rate.rounded(retryAfter);

@@ -14,6 +14,6 @@ public final class RateLimiterClosedException extends RuntimeException {
 
     /** For other waits that end when the application stops. */
     public RateLimiterClosedException() {
-        super("The rate limits have been closed: the call that waited for its turn is not made", null, false, false);
+        super("The rate limits were closed while the call waited: the call is not made", null, false, false);
     }
 }

@@ -288,9 +288,9 @@ public final class RedisBackend implements AutoCloseable {
                             error == null
                                     ? null
                                     : "Redis rejects access to shared records (" + error
-                                            + "): this one may not know the changes"
-                                            + " that others make, nor how many there are. Allow its user the commands of"
-                                            + " limits on all keys that begin with " + options.keyPrefix());
+                                            + "): this instance may not know the changes"
+                                            + " of other instances, nor their number. Give the Redis user permission for"
+                                            + " the commands of rate limits on all keys that start with " + options.keyPrefix());
         }
         refused = error != null;
     }

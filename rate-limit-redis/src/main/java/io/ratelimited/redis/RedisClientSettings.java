@@ -20,7 +20,7 @@ public record RedisClientSettings(ClientResources resources, ClientOptions optio
     public RedisClientSettings {
         uris = List.copyOf(uris);
         if (uris.isEmpty()) {
-            throw new IllegalArgumentException("uris must have one address at least");
+            throw new IllegalArgumentException("uris must have at least one address");
         }
         if (uris.size() > 1 && !(options instanceof ClusterClientOptions)) {
             throw new IllegalArgumentException(

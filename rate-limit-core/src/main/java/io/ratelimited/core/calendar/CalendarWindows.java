@@ -36,7 +36,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
     /** @throws DateTimeException if the period cannot start on such a day */
     public CalendarWindows {
         if (period != CalendarPeriod.YEAR && month != 1) {
-            throw new DateTimeException("only a year begins in a month: " + month);
+            throw new DateTimeException("only a year starts in a month: " + month);
         }
         int last = period == CalendarPeriod.WEEK
                 ? DAYS

@@ -205,10 +205,10 @@ class KeysTest {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.web())
-                    .withMessageContaining("clientIp is known in a request of a servlet or of WebFlux only");
+                    .withMessageContaining("clientIp is only known in a servlet or WebFlux request");
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.header())
-                    .withMessageContaining("header('X-Api-Key') is known in a request of a servlet or of WebFlux only");
+                    .withMessageContaining("header('X-Api-Key') is only known in a servlet or WebFlux request");
         });
     }
 

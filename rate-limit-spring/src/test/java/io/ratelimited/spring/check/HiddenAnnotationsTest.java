@@ -24,7 +24,7 @@ class HiddenAnnotationsTest {
         ContextRunner.with(runner, type).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce("does not apply. Put what shall apply on the")
+                    .containsOnlyOnce("does not apply. Annotate the")
                     .contains("@RateLimited on " + type.getName());
         });
     }

@@ -20,7 +20,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
     public DecisionAssert isRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal == null) {
-            failWithMessage("The call was not refused by a rate limit: it returned.");
+            failWithMessage("No rate limit rejected the call: it returned.");
             throw new AssertionError();
         }
         return new DecisionAssert(refusal.decision()).as(descriptionText());
@@ -30,7 +30,7 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
     public CallAssert isNotRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal != null) {
-            failWithMessage("The call was refused by a rate limit: %s", refusal.decision());
+            failWithMessage("A rate limit rejected the call: %s", refusal.decision());
         }
         return this;
     }

@@ -15,12 +15,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
 
     /** Fails unless the call was rejected. */
     public DecisionAssert isRateLimited() {
-        return require(!decision().admitted(), "a refusal", "the call was admitted");
+        return require(!decision().admitted(), "a rejection", "the call was admitted");
     }
 
     /** Fails if the call was rejected; it may have to wait. */
     public DecisionAssert isNotRateLimited() {
-        return require(decision().admitted(), "an admitted call", "it was refused");
+        return require(decision().admitted(), "an admitted call", "it was rejected");
     }
 
     /** Fails unless the limit of this name has decided. */
@@ -35,7 +35,7 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
 
     /** Fails unless no retry can ever succeed, because the call needs more permits than the limit can ever admit. */
     public DecisionAssert never() {
-        return require(decision().never(), "a refusal for good", "a retry can succeed");
+        return require(decision().never(), "a rejection without a possible retry", "a retry can succeed");
     }
 
     /** Fails unless the call was rejected because the limit has blocked its key. */
