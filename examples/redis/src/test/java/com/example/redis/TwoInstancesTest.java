@@ -36,7 +36,11 @@ class TwoInstancesTest {
 
     private static ConfigurableApplicationContext start(int redisPort) {
         return SpringApplication.run(
-                RedisApplication.class, "--server.port=0", "--rate-limit.redis.url=redis://localhost:" + redisPort);
+                RedisApplication.class,
+                "--server.port=0",
+                "--rate-limit.redis.url=redis://localhost:" + redisPort,
+                // No permit is refilled during the test, however slow the machine is.
+                "--rate-limit.limits.quotes.rate=5/d");
     }
 
     private static int status(ConfigurableApplicationContext instance) {
