@@ -157,7 +157,7 @@ class KeysTest {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.plain(new Object()))
                     .withMessageContaining("key of rate limit 'Keyed.plain' \"#key\"")
-                    .withMessageContaining("java.lang.Object is no key")
+                    .withMessageContaining("java.lang.Object is not a key")
                     .withMessageContaining("the call was not made");
             assertThatIllegalStateException().isThrownBy(() -> bean.plain(List.of(new Object())));
             assertThat(bean.calls()).isZero();
