@@ -1,5 +1,6 @@
 package io.ratelimited.benchmarks;
 
+import com.google.common.collect.ImmutableList;
 import io.github.bucket4j.Bucket;
 import io.github.bucket4j.BucketConfiguration;
 import io.github.bucket4j.ConsumptionProbe;
@@ -61,10 +62,10 @@ final class MvcServers implements AutoCloseable {
         bucket4j(Plain.class, BucketsInMemory.class),
         bucket4jOnRedis(Plain.class, BucketsOnRedis.class);
 
-        private final Class<?>[] sources;
+        private final ImmutableList<Class<?>> sources;
 
         Kind(Class<?>... sources) {
-            this.sources = sources;
+            this.sources = ImmutableList.copyOf(sources);
         }
     }
 
@@ -75,7 +76,7 @@ final class MvcServers implements AutoCloseable {
      * @return its port
      */
     int start(Kind kind, Map<String, Object> others) {
-        SpringApplication application = new SpringApplication(kind.sources);
+        SpringApplication application = new SpringApplication(kind.sources.toArray(new Class<?>[0]));
         application.addPrimarySources(List.of(Application.class));
         Map<String, Object> properties = new LinkedHashMap<>(Map.of(
                 "spring.autoconfigure.exclude", kind == Kind.ours ? OTHERS : STARTER + OTHERS,

@@ -5,85 +5,85 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The algorithm by which a limit decides. Refused calls never count, whatever the algorithm. Each constant states its
- * parameters, its state at startup, whether it queues, what a rejection reports, and its source.
+ * The algorithm of a limit. Rejected calls never count. Each constant describes its parameters, its initial state, whether
+ * calls queue, the time that a rejection reports, and its source.
  */
 public enum Algorithm {
     /**
-     * Tokens drip in at {@code rate} up to {@code burst}; a call takes as many as it has permits, or none. Starts full.
-     * A rejection reports when enough tokens will be there; more permits than {@code burst} are rejected for ever. Under
-     * {@link Policy#WAIT} a call reserves tokens that are not there yet, in order of arrival. Source: the token bucket
-     * of RFC 2697, kept as one virtual time.
+     * Tokens are added at {@code rate}, up to {@code burst}. A call takes as many as it has permits, or none. Starts full. A
+     * rejection reports the time until enough tokens are available. A call with more permits than {@code burst} is never
+     * admitted. Under {@link Policy#WAIT}, a call reserves future tokens, in order of arrival. Source: the token bucket of
+     * RFC 2697, implemented as one virtual time.
      */
     TOKEN_BUCKET(Family.BUCKET),
     /**
-     * Guava's {@code SmoothBursty}: a call goes as soon as the debt of its predecessors is paid, however many permits
-     * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate, which
-     * may be a fraction of a permit; 0 stores none) and starts with none stored and no debt. A rejection reports when the debt
-     * will be paid. Unlike Guava's {@code setRate}, a change of the limit adds no stored permits.
+     * Guava's {@code SmoothBursty}: a call is admitted as soon as the debt of earlier calls is paid, whatever its own number
+     * of permits; the next caller pays for it. Stores up to {@code burst} unused permits. The default is one second of the
+     * rate, which can be a fraction of a permit; 0 stores none. Starts without stored permits and without debt. A rejection
+     * reports the time until the debt is paid. Unlike Guava's {@code setRate}, a change of the limit adds no stored permits.
      */
     SMOOTH_BURSTY(Family.PACED),
     /**
-     * Guava's {@code SmoothWarmingUp}: as {@link #SMOOTH_BURSTY}, but stored permits cost more than fresh ones, up to
-     * {@code coldFactor} times, so that a limit that was idle reaches its rate only after {@code warmup}. Starts cold.
-     * A warm-up of zero means even spacing at {@code rate}.
+     * Guava's {@code SmoothWarmingUp}: like {@link #SMOOTH_BURSTY}, but stored permits cost up to {@code coldFactor} times as
+     * much as fresh ones. So an idle limit reaches its rate only after {@code warmup}. Starts cold. With a warm-up of zero,
+     * calls are evenly spaced at {@code rate}.
      */
     WARM_UP(Family.PACED),
     /**
-     * A queue that leaks at {@code rate}: grants are exactly one interval apart, without bursts and without holes. A
-     * call is rejected when it would wait {@code burst} (the capacity of the queue) intervals or more. Starts empty.
-     * Its default policy is {@link Policy#WAIT}. Source: the leaky bucket by counting.
+     * A queue that leaks at {@code rate}: calls are admitted exactly one interval apart, without bursts and without gaps. A
+     * call is rejected if it would have to wait for {@code burst} intervals or more; {@code burst} is the capacity of the
+     * queue. Starts empty. Its default policy is {@link Policy#WAIT}. Source: the leaky bucket as a queue.
      */
     LEAKY_BUCKET(Family.PACED),
     /**
-     * The leaky bucket as a meter: a call conforms when its permits still fit into a bucket of {@code burst} that leaks
-     * at {@code rate}. Admits exactly what {@link #TOKEN_BUCKET} admits; its remaining is the room above the bucket's
-     * level. Starts empty (all room free). Source: the generic cell rate algorithm of ATM, ITU-T I.371.
+     * The leaky bucket as a meter: a call conforms if its permits fit into a bucket of {@code burst} that leaks at {@code
+     * rate}. Admits exactly the same calls as {@link #TOKEN_BUCKET}; its remaining permits are the free capacity of the
+     * bucket. Starts empty. Source: the generic cell rate algorithm of ATM, ITU-T I.371.
      */
     GCRA(Family.BUCKET),
     /**
-     * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
-     * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time starts or
-     * ends, a window longer than an hour is that much shorter or longer. The only algorithm for a rate per week, month or
-     * year, whose windows begin at midnight of {@code startsOn}. Two bursts may meet at a boundary. A clock that
-     * steps back never reopens a window: its time stands still until the clock has caught up. A call that waits takes its
-     * permits in a later window and closes those before it, also if it is cancelled. A rejection reports the next boundary.
+     * At most the permits of {@code rate} in each period. Windows follow the current wall clock in {@code zone} (default
+     * UTC): days start at midnight, hours at the full hour. When daylight saving time starts or ends, a window of more than
+     * an hour is shorter or longer. The only algorithm for a rate per week, month or year, whose windows start at midnight of
+     * {@code startsOn}. Two bursts around a boundary can together use twice the permits. A clock that steps back never
+     * reopens a window: the time of the limit stands still until the clock has caught up. A call that waits takes its permits
+     * in a later window and closes earlier ones, even if it is cancelled. A rejection reports the time until the next window.
      */
     FIXED_WINDOW(Family.WINDOW),
     /**
-     * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
-     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. Under
-     * calls that never cease it admits slots/(slots + 1) of its rate, 90.9 % by default: more slots or {@link #SLIDING_LOG}
-     * admit more. A call that waits closes the slots before its own, also if it is cancelled. A rejection reports the time at which enough
-     * slots have left the window.
+     * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}. The oldest slot counts
+     * in full although the interval covers only a part of it, so the bound is never exceeded. Under constant load, it admits
+     * slots/(slots + 1) of its rate, 90.9 % by default; more slots or {@link #SLIDING_LOG} admit more. A call that waits
+     * closes the slots before its own, even if it is cancelled. A rejection reports the time until enough permits have
+     * expired.
      */
     SLIDING_WINDOW(Family.WINDOW),
     /**
-     * At most the permits of {@code rate} in every interval of its period, exactly, at the price of one remembered
-     * instant (16 bytes) a call and key, however many permits the call has. Calls that are settled for 0 are forgotten. A
-     * rejection reports when enough permits have left the window.
+     * At most the permits of {@code rate} in every interval of its period, exactly. Stores one time (16 bytes) per call and
+     * key, however many permits the call has; calls that are settled for 0 are removed. A rejection reports the time until
+     * enough permits have expired.
      */
     SLIDING_LOG(Family.WINDOW),
     /**
-     * At most {@code maxConcurrent} calls in flight. A call counts from its admission until it ends, or until {@code
-     * lease} has passed if one is set. Waiting callers are served in order. A rejection reports no time to retry,
-     * which depends on when other calls end.
+     * At most {@code maxConcurrent} calls in flight. A call counts from its admission until it completes, or until its {@code
+     * lease} expires, if one is set. Waiters are served in order. A rejection reports no time, because it depends on when
+     * other calls complete.
      */
     CONCURRENCY(Family.IN_FLIGHT),
     /**
-     * Calls in flight, as {@link #CONCURRENCY}, whose limit finds itself: between {@code minConcurrent} and {@code
-     * maxConcurrent} it seeks the number at which most calls are served, from the times and the ends of the calls. An answer
-     * after {@code lateAfter}, if set, is worth nothing. Starts without a known time, and learns it before it rejects a
-     * load that does no harm. Waiting callers are served by class, then in order, and for a shorter time while a queue
-     * stands. A limit of one process without keys. A rejection reports no time to retry. Source: hill climbing by the
+     * An adaptive concurrency limit: counts calls in flight like {@link #CONCURRENCY}, and adapts the limit between {@code
+     * minConcurrent} and {@code maxConcurrent} to the highest throughput, from the latency and the outcome of calls. A
+     * response after {@code lateAfter}, if set, counts as overload. Starts without a known latency, and rejects no harmless
+     * load while it measures. Waiters are served by priority, then in order, and the maximum wait is shorter while the queue
+     * does not empty. A limit of one process, without keys. A rejection reports no time. Source: hill climbing by the
      * elasticity of throughput, with the causal test of MongoDB's probing and the baseline of TCP Vegas.
      *
      * <p>Experimental: may change in a minor release.
      */
     ADAPTIVE(Family.IN_FLIGHT),
     /**
-     * Not an algorithm: the annotation {@code @RateLimited} states none, and leaves it to the properties. No limit has it;
-     * {@link #all} does not list it, and every question below throws {@link IllegalStateException}.
+     * Not an algorithm: the annotation {@code @RateLimited} leaves the choice to the properties. No limit has it, {@link
+     * #all} does not contain it, and the methods below throw {@link IllegalStateException} for it.
      */
     DEFAULT(null);
 
@@ -96,12 +96,12 @@ public enum Algorithm {
         this.family = family;
     }
 
-    /** Every algorithm that a limit can have: all constants but {@link #DEFAULT}. */
+    /** All algorithms of limits: every constant except {@link #DEFAULT}. */
     public static List<Algorithm> all() {
         return ALL;
     }
 
-    /** Returns the kind of things that this algorithm counts, which determines how several nodes share a limit. */
+    /** Returns what this algorithm counts, which determines how several nodes share a limit. */
     public Family family() {
         if (family == null) {
             throw new IllegalStateException(this + " is not an algorithm; use one of " + ALL);
@@ -114,38 +114,38 @@ public enum Algorithm {
         return family() == algorithm.family && this == algorithm;
     }
 
-    /** Returns whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
+    /** Returns whether this algorithm supports the attribute; setting an unsupported attribute is an error. */
     public boolean uses(Limit.Attribute attribute) {
         return attribute.isUsedBy(this);
     }
 
-    /** Returns whether calls count while they are in flight, and have to be released; all others count over time. */
+    /** Returns whether this algorithm counts calls in flight, which must be released; all others count over time. */
     public boolean countsCallsInFlight() {
         return family() == Family.IN_FLIGHT;
     }
 
     /**
-     * Returns whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time, and
-     * {@link #ADAPTIVE} has neither keys nor other processes.
+     * Returns whether a limit can change to the other algorithm at run time. A change is impossible between calls in flight
+     * and algorithms that count over time, and from or to {@link #ADAPTIVE}, which has neither keys nor other processes.
      */
     public boolean canChangeTo(Algorithm next) {
         return countsCallsInFlight() == next.countsCallsInFlight() && findsItsLimit() == next.findsItsLimit();
     }
 
     /**
-     * Returns whether a limit finds by itself how many calls to admit. It is a number of one process, for all its callers
+     * Returns whether the algorithm adapts its limit itself. Such a limit belongs to one process and applies to all callers
      * together: no other process shares it, and it has no keys.
      */
     public boolean findsItsLimit() {
         return is(ADAPTIVE);
     }
 
-    /** Returns whether time is that of the wall clock, and permits come all at once when a period starts. */
+    /** Returns whether the algorithm uses the wall clock, and all permits are refilled together when a period starts. */
     public boolean followsCalendar() {
         return is(FIXED_WINDOW);
     }
 
-    /** Returns whether a call over the limit stands in a queue of limited capacity. */
+    /** Returns whether a call over the limit enters a queue of limited capacity. */
     public boolean queues() {
         return is(LEAKY_BUCKET);
     }
@@ -155,20 +155,17 @@ public enum Algorithm {
         return is(SMOOTH_BURSTY);
     }
 
-    /** Returns whether {@code burst} may be 0, and defaults to one second of the rate instead of its number of permits. */
+    /** Returns whether {@code burst} can be 0, and defaults to one second of the rate instead of its number of permits. */
     public boolean storesOneSecond() {
         return is(SMOOTH_BURSTY);
     }
 
-    /**
-     * Returns whether a node of a cluster can take permits in advance and hand them out without asking. Where it cannot, the
-     * limit is exact on every backend.
-     */
+    /** Returns whether a node of a cluster can lease permits in advance. If not, the limit is exact on every backend. */
     public boolean canBeLeased() {
         return family() == Family.BUCKET || (family() == Family.WINDOW && !is(SLIDING_LOG));
     }
 
-    /** The policy of a limit of this algorithm that states none: to wait in a queue, to reject for all others. */
+    /** The default policy of a limit: {@link Policy#WAIT} for a queue, {@link Policy#REJECT} for all others. */
     public Policy defaultPolicy() {
         return queues() ? Policy.WAIT : Policy.REJECT;
     }
@@ -193,15 +190,19 @@ public enum Algorithm {
                 : null;
     }
 
-    /** Kinds of things that algorithms count. */
+    /** What algorithms count. */
     public enum Family {
-        /** Permits in a bucket: a call takes its own or waits for them. Nodes share it by a longer time per permit. */
+        /**
+         * Permits in a bucket: a call takes its permits or waits for them. Nodes share the limit by a longer time per permit.
+         */
         BUCKET,
-        /** The time of the next call: a call waits for its predecessors only. Nodes share it by a longer time per permit. */
+        /**
+         * The time of the next call: a call only waits for earlier calls. Nodes share the limit by a longer time per permit.
+         */
         PACED,
-        /** Permits used in a window of time. Nodes share it by fewer permits in the same window. */
+        /** Permits used in a window of time. Nodes share the limit by fewer permits in the same window. */
         WINDOW,
-        /** Calls in flight. Nodes share it by fewer calls each. */
+        /** Calls in flight. Nodes share the limit by fewer calls each. */
         IN_FLIGHT
     }
 }

@@ -2,42 +2,42 @@ package io.ratelimited.core;
 
 import org.jspecify.annotations.Nullable;
 
-/** A call as it asks one limit for permits. Its values do not change while it is decided. */
+/** A call that requests permits of one limit. Its values do not change during the decision. */
 public interface Call {
 
-    /** The key whose budget the call uses; null for a limit without keys. */
+    /** The key of the call; null for a limit without keys. */
     @Nullable
     Object key();
 
-    /** The number of permits; 0 asks for nothing. */
+    /** The number of permits; 0 uses none. */
     long permits();
 
-    /** The longest wait in nanoseconds that is possible now, inclusive; 0 for none. */
+    /** The maximum wait that is possible now, in nanoseconds, inclusive; 0 for none. */
     long maxWaitNanos();
 
     /**
-     * The longest wait in nanoseconds that the policy of the limit allows, inclusive: a rejection is a violation
-     * ({@link Limit#block}) only if the call would have to wait for longer. It is longer than {@link #maxWaitNanos} where the
-     * call has waited already, or no thread may sleep.
+     * The maximum wait that the policy of the limit allows, in nanoseconds, inclusive. A rejection is a violation ({@link
+     * Limit#block}) only if the call would have to wait longer. The value exceeds {@link #maxWaitNanos} if the call has
+     * waited already, or if no thread is available to wait.
      */
     default long patienceNanos() {
         return maxWaitNanos();
     }
 
-    /** The number of the priority of the call, as {@link RateLimiter#reserve(Object, long, long, int)} takes it. */
+    /** The rank of the priority of the call, as in {@link RateLimiter#reserve(Object, long, long, int)}. */
     default int rank() {
         return RateLimiter.NO_RANK;
     }
 
-    /** Returns whether the call is admitted although its key is {@link Limit#block blocked}, and starts no block. */
+    /** Returns whether blocks of its key ({@link Limit#block}) do not apply to the call, and the call starts none. */
     default boolean isExemptFromBlocks() {
         return false;
     }
 
     /**
-     * Returns whether other limits of the call decide later, so that its permits may be given back in the next moment. Until the
-     * caller {@link Reservation#keep keeps} them or gives them back, a rejection that they may have caused is no violation. They
-     * count like those of any other call in all other respects.
+     * Returns whether other limits of the call decide later, so that its permits may be refunded immediately. Until the
+     * caller {@link Reservation#keep keeps} or refunds them, a rejection that they may have caused is not a violation.
+     * Otherwise they count like the permits of any other call.
      */
     default boolean isUndecided() {
         return false;

@@ -6,21 +6,21 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A caller's own numbers under a limit: a rate, and a burst where the algorithm has one. They replace those of the limit; all
- * other parameters are those of the limit. Immutable. Two with the same texts are equal.
+ * A caller's own numbers under a limit: a rate, and a burst if the algorithm supports it. They replace those of the limit;
+ * all other parameters stay. Immutable. Instances with the same text are equal.
  *
  * <p>Experimental: may change in a minor release.
  *
- * <p>Nothing is checked before a limit uses the numbers, so that numbers of a database can be passed on as they are.
+ * <p>The numbers are only checked when a limit uses them, so values of a database can be passed on unchanged.
  *
- * @param rate as {@link Rate#parse} reads it, such as {@code 500/m}
+ * @param rate in the form of {@link Rate#parse}, such as {@code 500/m}
  * @param burst permits; null for the number in the rate
  */
 public record CallerLimit(String rate, @Nullable Long burst) implements UnaryOperator<Limit> {
 
     private static final Pattern TEXT = Pattern.compile("\\s*(\\S.*?)\\s+burst\\s+(-?\\d{1,18})\\s*");
 
-    /** Numbers as text: {@code 500/m}, or {@code 500/m burst 1000}. */
+    /** Creates numbers from text: {@code 500/m}, or {@code 500/m burst 1000}. */
     public static CallerLimit of(String numbers) {
         Matcher matcher = TEXT.matcher(numbers);
         return matcher.matches()
@@ -28,16 +28,17 @@ public record CallerLimit(String rate, @Nullable Long burst) implements UnaryOpe
                 : new CallerLimit(numbers.strip(), null);
     }
 
-    /** The same rate with a burst. */
+    /** Returns the same rate with a burst. */
     public CallerLimit burst(long permits) {
         return new CallerLimit(rate, permits);
     }
 
     /**
-     * The limit with these numbers.
+     * Returns the limit with these numbers.
      *
-     * @throws InvalidLimitException when it cannot have them: the rate cannot be read, its period is not that of the limit's
-     *     windows, the burst is out of range or has no meaning for the algorithm, or the limit counts calls in flight
+     * @throws InvalidLimitException if the limit does not support them: the rate cannot be parsed, its period differs from
+     *     the windows of the limit, the burst is out of range or not supported by the algorithm, or the limit counts calls in
+     *     flight
      */
     @Override
     public Limit apply(Limit limit) {
@@ -56,7 +57,7 @@ public record CallerLimit(String rate, @Nullable Long burst) implements UnaryOpe
         return limit.toBuilder().rate(own).set(Limit.Attribute.BURST, burst).build();
     }
 
-    /** The numbers as they are written: {@code 500/m burst 1000}. */
+    /** Returns the numbers as text: {@code 500/m burst 1000}. */
     @Override
     public String toString() {
         return burst == null ? rate : rate + " burst " + burst;

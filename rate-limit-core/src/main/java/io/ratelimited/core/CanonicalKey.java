@@ -43,25 +43,25 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The one text of a key, in memory and on Redis, the same on all nodes: equal keys have the same text, and different keys
- * have different texts. A text of more than 64 characters is kept as its SHA-256, {@code sha256:} and 64 hexadecimal digits,
- * so that callers cannot fill memory.
+ * The canonical text of a key, the same in memory, on Redis and on all nodes: equal keys have the same text, and different
+ * keys have different texts. A text of more than 64 characters is stored as its SHA-256 digest, {@code sha256:} and 64
+ * hexadecimal digits, so that callers cannot fill memory.
  *
  * <ul>
- *   <li>A string, or another {@link CharSequence}, is itself: {@code ann}. One that starts with a parenthesis has {@code
- *       (String)} in front.
- *   <li>A number, a boolean, a character, a {@link UUID}, and a date or time of {@code java.time} have their type in front:
- *       {@code (Long)42}. So has the constant of an enum: {@code (enum com.example.Colour)RED}. A value has one text, however
- *       it was written: {@code 1.0} is {@code 1.00}, {@code -0.0} is {@code 0.0}, an instant is the same in every offset, and
- *       a year is twelve months.
- *   <li>A list, another collection or an array is the texts of its elements, each with its length: {@code
- *       (List)3:ann4:gold}. A set, {@code (Set)}, and a map, {@code (Map)}, have them sorted. A record is its components:
- *       {@code (record com.example.Customer)7:(Long)7}. Null among them is {@code (null)}.
- *   <li>A {@link URI} is as it is written, a {@link Principal} is its name, and an {@link Optional} its value.
- *   <li>Another object is no key, because nothing shows whether its {@code toString} differs from that of any other.
+ *   <li>A string, or another {@link CharSequence}, is its own text: {@code ann}. If it starts with a parenthesis, it gets the
+ *       prefix {@code (String)}.
+ *   <li>A number, a boolean, a character, a {@link UUID}, and a date or time of {@code java.time} have their type as a
+ *       prefix: {@code (Long)42}. So do enum constants: {@code (enum com.example.Colour)RED}. Equal values have the same
+ *       text: {@code 1.0} is {@code 1.00}, {@code -0.0} is {@code 0.0}, an instant is the same in every offset, and a year is
+ *       twelve months.
+ *   <li>A list, another collection or an array consists of the texts of its elements, each with its length: {@code
+ *       (List)3:ann4:gold}. In a set, {@code (Set)}, and a map, {@code (Map)}, they are sorted. A record consists of its
+ *       components: {@code (record com.example.Customer)7:(Long)7}. Null is {@code (null)}.
+ *   <li>A {@link URI} is its text, a {@link Principal} its name, and an {@link Optional} its value.
+ *   <li>Any other object is not a key, because its {@code toString} may not identify it.
  * </ul>
  *
- * An instance stands for the key that has its text, wherever a key is asked for. Immutable.
+ * An instance represents the key with its text, wherever a key is expected. Immutable.
  */
 public final class CanonicalKey {
 
@@ -130,7 +130,7 @@ public final class CanonicalKey {
     }
 
     /**
-     * A key that stays what it is now: the key itself, or one with its text if it may change.
+     * Returns an unchangeable key: the key itself, or a key with its current text if it is mutable.
      *
      * @throws IllegalArgumentException for an object that is no key; the message names its class
      */
@@ -139,10 +139,10 @@ public final class CanonicalKey {
     }
 
     /**
-     * {@link #frozen(Object)}, where other values may stand for parts of the key.
+     * {@link #frozen(Object)}, with replacements for parts of the key.
      *
-     * @param parts is given each part of a key of several, at any depth, and returns the value that stands for it, or null; may
-     *     throw for a part that is no key
+     * @param parts receives each part of a composite key, at any depth, and returns its replacement, or null for none; can
+     *     throw for a part that is not a key
      * @throws IllegalArgumentException for an object that is no key; the message names its class
      */
     public static Object frozen(Object key, Function<Object, @Nullable Object> parts) {
@@ -154,10 +154,9 @@ public final class CanonicalKey {
     }
 
     /**
-     * The key that has a text, as {@link #toString} and {@link RateLimiter#knownKeys} show it.
+     * Returns the key with this text, as {@link #toString} and {@link RateLimiter#knownKeys} show it.
      *
-     * @param text of a key, or longer than that of a key: then it is shortened as that is. A text without a type in front is
-     *     that of a string
+     * @param text of a key; a longer text is replaced by its digest. A text without a type as a prefix is that of a string
      */
     public static Object ofText(String text) {
         if (TYPED.matcher(text).lookingAt()) {
@@ -166,10 +165,7 @@ public final class CanonicalKey {
         return text.length() > LONGEST && text.startsWith(DIGEST) ? new CanonicalKey(text) : text;
     }
 
-    /**
-     * Returns whether instances of a class can be keys. A class whose instances cannot may have subclasses whose instances
-     * can.
-     */
+    /** Returns whether instances of a class can be keys. If not, instances of its subclasses may still be keys. */
     public static boolean isKey(Class<?> type) {
         return type.isPrimitive()
                 || type.isArray()
@@ -183,8 +179,8 @@ public final class CanonicalKey {
     }
 
     /**
-     * 27 characters of base64url, in which a text cannot be read: 160 bits of its SHA-256, too many for anybody to find two
-     * texts with the same.
+     * Returns a digest of a text: 160 bits of its SHA-256, as 27 characters of base64url. It does not reveal the text, and no
+     * two texts with the same digest can be found.
      */
     public static String digest(String text) {
         return Base64.getUrlEncoder().withoutPadding().encodeToString(Arrays.copyOf(sha256(text), SHORT_DIGEST_BYTES));
@@ -272,9 +268,8 @@ public final class CanonicalKey {
             }
         } else {
             throw new IllegalArgumentException(
-                    "an object of the class " + type.getName() + " is no key, because nothing"
-                            + " tells whether its text is different for each object: use what identifies it, such as its id, or"
-                            + " its toString() if that does");
+                    "an object of the class " + type.getName() + " is not a key, because its text may not identify it:"
+                            + " use its id, or its toString() if each object has a different text");
         }
         return all.toString();
     }

@@ -5,27 +5,28 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The decision of a limit about one call. Immutable.
+ * The decision of a limit on a call. Immutable.
  *
- * @param limit name of the limit that decided
- * @param admitted whether the call can proceed, at once or after {@code waitTime}
- * @param waitTime the time for which an admitted call has to wait, rounded up to the nanosecond; zero when it is admitted immediately
- * @param retryAfter for a rejected call, the time after which a lone retry is admitted, rounded up to the nanosecond;
- *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
- *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY}) or nobody can decide ({@link
- *     Source#UNAVAILABLE})
- * @param never rejected for good: more permits than can ever be had at once, a closed limit, or no key ({@code keyMissing})
- * @param remaining number of calls of one permit each that would still go now, without waiting; never negative. For {@link
- *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that is admitted on credit; for {@link Algorithm#WARM_UP} and
- *     {@link Algorithm#LEAKY_BUCKET}, which grant one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the
- *     places that are free
- * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
- *     for {@link Algorithm#CONCURRENCY}, where it depends on when other calls end
- * @param source the place of the decision
- * @param blocked whether the key of a rejected call is blocked ({@link Limit#block}): every call of the key is rejected then.
- *     {@code retryAfter} is the time left of the block, or the time until the budget admits the call if that is longer, so that
- *     a caller who keeps to it does not offend again. {@code remaining} is 0, and {@code reset} at least the time left
- * @param keyMissing whether the call has no key, and its limit rejects such calls, whatever its budget
+ * @param limit name of the limit
+ * @param admitted whether the call can proceed, immediately or after {@code waitTime}
+ * @param waitTime wait time of an admitted call, rounded up to the nanosecond; zero if it can proceed immediately
+ * @param retryAfter for a rejected call, the time after which a retry is admitted if there are no other calls, rounded up to
+ *     the nanosecond; {@code null} if the call is admitted, if no retry can succeed ({@link #never()}), and if the time is
+ *     unknown, because it depends on when other calls complete ({@link Algorithm#CONCURRENCY}) or the backend is unavailable
+ *     ({@link Source#UNAVAILABLE})
+ * @param never whether no retry can succeed: the call needs more permits than the limit can ever admit, the limit is closed,
+ *     or the key is missing ({@code keyMissing})
+ * @param remaining number of calls of one permit each that would be admitted now without waiting, 0 or more. For {@link
+ *     Algorithm#SMOOTH_BURSTY} the stored permits and one call on credit; for {@link Algorithm#WARM_UP} and {@link
+ *     Algorithm#LEAKY_BUCKET}, which admit one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the free permits
+ * @param reset time until {@code remaining} is at its maximum if there are no more calls, rounded up to the nanosecond; zero
+ *     if it is, and for {@link Algorithm#CONCURRENCY}, where it depends on when other calls complete
+ * @param source what has decided
+ * @param blocked whether the key of a rejected call is blocked ({@link Limit#block}), so that every call of the key is
+ *     rejected. {@code retryAfter} is the remaining time of the block, or the time until the limit admits the call if that is
+ *     longer: a caller who honors it does not violate the limit again. {@code remaining} is 0, and {@code reset} at least the
+ *     remaining time of the block
+ * @param keyMissing whether the call is rejected because it has no key
  */
 public record Decision(
         String limit,
@@ -40,7 +41,7 @@ public record Decision(
         boolean keyMissing)
         implements Serializable {
 
-    /** A decision about a call whose key is not blocked. */
+    /** Creates a decision on a call whose key is not blocked. */
     public Decision(
             String limit,
             boolean admitted,
@@ -54,18 +55,18 @@ public record Decision(
     }
 
     /**
-     * The rejection of a call without a key.
+     * Creates the rejection of a call without a key.
      *
-     * @param limit name of the limit, which rejects such calls
+     * @param limit name of the limit
      */
     public static Decision withoutKey(String limit) {
         return new Decision(limit, false, Duration.ZERO, null, true, 0, Duration.ZERO, Source.MEMORY, false, true);
     }
 
     /**
-     * The rejection of the same call while its key is blocked.
+     * Returns the rejection of the same call while its key is blocked.
      *
-     * @param left time left of the block, more than zero
+     * @param left remaining time of the block, more than zero
      */
     public Decision blockedFor(Duration left) {
         Duration retry = retryAfter == null || retryAfter.compareTo(left) < 0 ? left : retryAfter;
@@ -82,21 +83,21 @@ public record Decision(
                 keyMissing);
     }
 
-    /** The place of a decision: shows whether the cluster took part in it. */
+    /** What has decided: it shows whether Redis was involved. */
     public enum Source {
-        /** The cells of this process, as configured. */
+        /** The memory of this process, as configured. */
         MEMORY,
         /** A script call to Redis. */
         REDIS,
         /** Permits leased from Redis in advance. */
         LEASE,
-        /** A rejection remembered from Redis until its retry-after. */
+        /** A rejection by Redis, cached until a retry can succeed. */
         DENY_CACHE,
-        /** This process alone, because Redis did not answer. */
+        /** This process alone, because Redis is unavailable. */
         FALLBACK,
         /**
-         * Nobody: Redis did not answer, and the failure policy rejects every call meanwhile. Says nothing about the budget of
-         * the caller.
+         * Nothing: Redis is unavailable, and the failure policy rejects every call. The remaining permits of the caller are
+         * unknown.
          */
         UNAVAILABLE
     }

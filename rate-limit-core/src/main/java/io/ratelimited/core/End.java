@@ -7,22 +7,23 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/** The end of a call, from which {@link Algorithm#ADAPTIVE} learns. */
+/** How a call has ended, for {@link Algorithm#ADAPTIVE}. */
 public enum End {
-    /** An answer. One that comes later than {@link Limit#lateAfter} counts against the limit. */
+    /** With a response. A response after {@link Limit#lateAfter} counts as overload. */
     ANSWERED,
-    /** An error that has nothing to do with load. It counts neither way, unless it comes late. */
+    /** With an error that is unrelated to load. It is ignored, unless it is late. */
     FAILED,
-    /** The caller has given up, or has not made the call. It counts neither way. */
+    /** The caller has given up, or has not made the call. It is ignored. */
     CANCELLED,
-    /** A timeout, or a rejection by another service that is overloaded. It counts against the limit. */
+    /** With a timeout, or a rejection by an overloaded remote service. It counts as overload. */
     OVERLOADED;
 
     /**
-     * The end of a call that has thrown. Timeouts are {@link #OVERLOADED}, also as the cause of a {@link CompletionException} or
-     * {@link ExecutionException}. A {@link RateLimitExceededException} is {@link #FAILED}: a limit that rejects is no overload.
+     * Returns how a call with this exception has ended. Timeouts are {@link #OVERLOADED}, also as the cause of a {@link
+     * CompletionException} or {@link ExecutionException}. A {@link RateLimitExceededException} is {@link #FAILED}, because a
+     * rejection by a limit is not overload.
      *
-     * @param error null for an answer
+     * @param error null for a response
      */
     public static End of(@Nullable Throwable error) {
         if (error == null) {

@@ -3,7 +3,10 @@ package io.ratelimited.core;
 import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 
-/** An attribute of a limit is invalid. The message starts with its name, and says its value and what it can be. */
+/**
+ * An attribute of a limit is invalid. The message starts with the name of the attribute, and has its value and the valid
+ * values.
+ */
 public final class InvalidLimitException extends IllegalArgumentException {
 
     @Serial
@@ -13,7 +16,7 @@ public final class InvalidLimitException extends IllegalArgumentException {
 
     /**
      * @param attribute named as in the annotation
-     * @param problem the rest of the message, which says the value and what it can be
+     * @param problem the rest of the message: the value and the valid values
      */
     public InvalidLimitException(String attribute, String problem) {
         this(attribute, problem, null);
@@ -24,7 +27,7 @@ public final class InvalidLimitException extends IllegalArgumentException {
         this.attribute = attribute;
     }
 
-    /** The attribute at fault, named as in the annotation, such as {@code maxConcurrent}. */
+    /** The invalid attribute, named as in the annotation, such as {@code maxConcurrent}. */
     public String attribute() {
         return attribute;
     }

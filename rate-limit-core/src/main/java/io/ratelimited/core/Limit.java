@@ -14,18 +14,18 @@ import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limit on calls: a name, an algorithm and its parameters. Immutable; built by {@link #of}, changed by {@link
- * #toBuilder}. Parameters that were not set have the defaults named at their accessors.
+ * A limit on calls: a name, an algorithm and its parameters. Immutable; created with {@link #of} and {@link #toBuilder}. The
+ * accessors document the defaults of parameters.
  */
 public final class Limit {
 
-    /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
+    /** The maximum time to refill a bucket, and the maximum wait, in nanoseconds: 36 years. */
     static final long LONGEST = 1L << 60;
 
     private static final Duration DEFAULT_BLOCK_MAX = Duration.ofHours(24);
     /** Shorter, because a few wrong passwords a day must not keep the owner of an account out for good. */
     private static final Duration DEFAULT_BLOCK_MAX_OF_CHARGES = Duration.ofMinutes(15);
-    /** The upper bound of an ADAPTIVE limit that states none: more calls than one process usually serves at once. */
+    /** The default upper bound of an ADAPTIVE limit: more calls than one process usually serves concurrently. */
     static final int MOST_FOUND = 1000;
 
     private final String name;
@@ -47,14 +47,14 @@ public final class Limit {
     /**
      * Starts a limit.
      *
-     * @param name the name in decisions, metrics and errors; not blank
-     * @param algorithm the algorithm by which it decides
+     * @param name name in decisions, meters and errors; not blank
+     * @param algorithm the algorithm of the limit
      */
     public static Builder of(String name, Algorithm algorithm) {
         return new Builder(name, algorithm);
     }
 
-    /** A builder with this limit's parameters, as far as they were set. */
+    /** Returns a builder with the parameters of this limit that were set. */
     public Builder toBuilder() {
         Builder builder = new Builder(name, algorithm);
         builder.set.putAll(set);
@@ -75,16 +75,19 @@ public final class Limit {
         return algorithm;
     }
 
-    /** Permits per period; {@link Rate#UNLIMITED} for {@link Algorithm#CONCURRENCY}, which has none. */
+    /**
+     * Permits per period; {@link Rate#UNLIMITED} for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}, which have
+     * no rate.
+     */
     public Rate rate() {
         return get(Attribute.RATE, Rate.UNLIMITED);
     }
 
     /**
-     * Burst capacity, permits that an idle caller can use back to back; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for {@link
-     * Algorithm#SMOOTH_BURSTY} the permits stored. Default: the number in the rate; SMOOTH_BURSTY: {@link
-     * #storesOneSecond one second} of it, here rounded up to whole permits. From 1 to 10<sup>15</sup>, for SMOOTH_BURSTY from 0,
-     * and refilled within 36 years.
+     * Burst capacity: permits that an idle caller can use back to back. For {@link Algorithm#LEAKY_BUCKET} the capacity of
+     * the queue, for {@link Algorithm#SMOOTH_BURSTY} the stored permits. Default: the number in the rate; for SMOOTH_BURSTY
+     * {@link #storesOneSecond one second} of it, here rounded up to whole permits. From 1 to 10<sup>15</sup>, for
+     * SMOOTH_BURSTY from 0, and refilled within 36 years.
      */
     public long burst() {
         Rate rate = rate();
@@ -95,46 +98,49 @@ public final class Limit {
     }
 
     /**
-     * Returns whether this is a {@link Algorithm#SMOOTH_BURSTY} whose burst was not set. It stores one second of its rate,
-     * as Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
+     * Returns whether this is a {@link Algorithm#SMOOTH_BURSTY} whose burst was not set. Like Guava, it stores one second of
+     * its rate, which can be a fraction of a permit: a twelfth for {@code 5/m}.
      */
     public boolean storesOneSecond() {
         return algorithm.storesOneSecond() && !set.containsKey(Attribute.BURST);
     }
 
-    /** Duration of the warm-up of {@link Algorithm#WARM_UP}, which must state it, from 0 to 365 days; zero for all others. */
+    /** Duration of the warm-up, from 0 to 365 days. Required for {@link Algorithm#WARM_UP}; zero for all others. */
     public Duration warmup() {
         return get(Attribute.WARMUP, Duration.ZERO);
     }
 
-    /** Returns how many times dearer than a fresh permit the coldest stored one is, from 1 to 1000; default 3. */
+    /** Cost of a stored permit when cold, as a multiple of a fresh one, from 1 to 1000; default 3. */
     public double coldFactor() {
         return get(Attribute.COLD_FACTOR, 3.0);
     }
 
     /**
-     * Calls in flight at once, 0 for none; always 0 for algorithms that count over time. For {@link Algorithm#ADAPTIVE} the
-     * upper bound of the limit that it finds; default {@value #MOST_FOUND}.
+     * Maximum number of concurrent calls; 0 admits none, and is the value for algorithms that count over time. For {@link
+     * Algorithm#ADAPTIVE} the upper bound of its limit; default {@value #MOST_FOUND}.
      */
     public int maxConcurrent() {
         return get(Attribute.MAX_CONCURRENT, algorithm.findsItsLimit() ? MOST_FOUND : 0);
     }
 
     /**
-     * The lower bound of the limit that {@link Algorithm#ADAPTIVE} finds, from 1 to {@link #maxConcurrent}; default 4, or {@link
-     * #maxConcurrent} if that is less. Always 0 for all others.
+     * Lower bound of the limit of {@link Algorithm#ADAPTIVE}, from 1 to {@link #maxConcurrent}; default 4, or {@link
+     * #maxConcurrent} if that is less. 0 for all other algorithms.
      */
     public int minConcurrent() {
         return get(Attribute.MIN_CONCURRENT, algorithm.findsItsLimit() ? Math.min(4, maxConcurrent()) : 0);
     }
 
-    /** The time from the admission of a call after which its answer is worth nothing ({@link Algorithm#ADAPTIVE}); default: none. */
+    /**
+     * Response time above which a call counts as overload, from its admission ({@link Algorithm#ADAPTIVE}); null for none,
+     * the default.
+     */
     public @Nullable Duration lateAfter() {
         return (Duration) set.get(Attribute.LATE_AFTER);
     }
 
     /**
-     * The classes of calls under {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}, the best first; at most 16.
+     * Names of priorities, the highest first, for {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}; at most 16.
      * Default: none, all calls are equal.
      */
     public List<String> priorities() {
@@ -142,8 +148,8 @@ public final class Limit {
     }
 
     /**
-     * The share of the places that better classes leave to a class, above 0 and below 1, which keeps it from starving.
-     * Places are whole, rounded up, and at least one is left to all. Default: none.
+     * Minimum shares of the permits by priority, each above 0 and below 1, so that no priority starves. A share is rounded up
+     * to whole permits, and all priorities can use at least one permit. Default: none.
      */
     public Map<String, Double> shares() {
         return get(Attribute.SHARES, Map.of());
@@ -152,28 +158,28 @@ public final class Limit {
     /**
      * The number of a class in {@link #priorities}, 0 for the best.
      *
-     * @return -1 when it is not one of them
+     * @return -1 if it is not one of them
      */
     public int rank(String priority) {
         return priorities().indexOf(priority);
     }
 
     /**
-     * The number of the class of a call that states none, or one that is no longer among the {@link #priorities}: the class in
-     * the middle, of two the second. 0 without classes.
+     * The rank of a call without a priority, or with one that is not among the {@link #priorities}: the priority in the
+     * middle, or the second of two. 0 without priorities.
      */
     public int rankOfOthers() {
         return priorities().size() / 2;
     }
 
-    /** The time zone whose days and hours the windows of {@link Algorithm#FIXED_WINDOW} follow; default UTC. */
+    /** Time zone of the windows of {@link Algorithm#FIXED_WINDOW}; default UTC. */
     public ZoneId zone() {
         return get(Attribute.ZONE, ZoneOffset.UTC);
     }
 
     /**
-     * The day on which the windows of a rate per week, month or year begin, as {@link CalendarWindows#of} describes it; default
-     * MONDAY, 1, 01-01. Null for other rates.
+     * First day of the windows of a rate per week, month or year, in the form of {@link CalendarWindows#of}; default MONDAY,
+     * 1, 01-01. Null for other rates.
      */
     public @Nullable String startsOn() {
         CalendarWindows windows = calendar();
@@ -187,36 +193,40 @@ public final class Limit {
                 : CalendarWindows.of(rate().calendar(), (String) set.get(Attribute.STARTS_ON), zone());
     }
 
-    /** Slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 1,000, which bounds the work of a call; default 10. */
+    /** Number of slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 1,000, to bound the work of a call; default 10. */
     public int slots() {
         return get(Attribute.SLOTS, 10);
     }
 
-    /** After this time, at most 3650 days, a call in flight no longer counts ({@link Algorithm#CONCURRENCY}); default: never. */
+    /**
+     * Time after which a call in flight no longer counts ({@link Algorithm#CONCURRENCY}), at most 3650 days; null for never,
+     * the default.
+     */
     public @Nullable Duration lease() {
         return (Duration) set.get(Attribute.LEASE);
     }
 
     /**
-     * How long a key is blocked after its first violation: every call of the key is rejected until then. Longer than 0s, at most
-     * {@link #blockMax}; null for no blocks. A violation is a call that the limit rejects because it would have to wait for longer than
-     * its {@link Call#patienceNanos patience}; see {@link #blocksByCharge}. A violation after a block starts a longer one. A call is no violation that
-     * asks for more permits than there can ever be, that the rate of a closed limit rejects, that only lacks a seat in the queue or a
-     * thread, or that only the permits that other keys have used keep out. Calls without a key are never blocked.
+     * How long a key is blocked after its first violation: until then, every call of the key is rejected. Longer than 0s, at
+     * most {@link #blockMax}; null for no blocks. A violation is a call that the limit rejects because it would have to wait
+     * longer than its {@link Call#patienceNanos patience}; see also {@link #blocksByCharge}. A violation after a block starts
+     * a longer one. A rejection is not a violation if the call needs more permits than the limit can ever admit, if the limit
+     * is closed, if only a queue position or a thread is missing, or if the usage of other keys has caused it. Calls without
+     * a key are never blocked.
      */
     public @Nullable Duration block() {
         return (Duration) set.get(Attribute.BLOCK);
     }
 
-    /** By how much each block of a key is longer than its last one, from 1 to 1000; default 2. It grows 1,000 times at most. */
+    /** Factor between consecutive blocks of a key, from 1 to 1000; default 2. Blocks become longer at most 1,000 times. */
     public double blockFactor() {
         return get(Attribute.BLOCK_FACTOR, 2.0);
     }
 
     /**
-     * The longest block, at most 365 days; and the quiet time after the end of a block that forgives it, so that the next one
-     * is as short as the first. Default: 24 hours, or 15 minutes where calls are {@link #isCharged charged}; {@link #block} if
-     * that is longer.
+     * Longest block, at most 365 days; and the violation-free time after the end of a block, after which the next one is as
+     * short as the first. Default: 24 hours, or 15 minutes if calls are {@link #isCharged charged}; {@link #block} if that is
+     * longer.
      */
     public Duration blockMax() {
         Duration first = block();
@@ -225,36 +235,38 @@ public final class Limit {
     }
 
     /**
-     * Returns whether only what calls are {@link #isCharged charged} when they end is a violation, and no rejected call is: a
-     * {@link Reservation#settle} for 1 or more, after which what was charged leaves its key without a permit for another call.
-     * Permits that other calls in flight merely hold do not count.
+     * Returns whether only charges of completed calls ({@link #isCharged}) are violations, and rejected calls are not. Such a
+     * violation is a {@link Reservation#settle} for 1 or more, after which the charged permits leave no permit for another
+     * call of the key. Permits that calls in flight have only reserved do not count.
      */
     public boolean blocksByCharge() {
         return charged && block() != null;
     }
 
     /**
-     * Returns whether calls are charged their actual cost when they end. A call of 0 permits is then asked as one of 1, and charged
-     * nothing, so that no key owes ever more; so it is under a limit with {@link #block}. Default: false.
+     * Returns whether calls are charged with their actual cost when they complete. A call of 0 permits is then decided like a
+     * call of 1, and uses none, so that the debt of a key cannot grow without bound. The same holds for a limit with {@link
+     * #block}. Default: false.
      */
     public boolean isCharged() {
         return charged;
     }
 
     /**
-     * Returns whether keys can be blocked by what calls are charged: under {@link Algorithm#LEAKY_BUCKET}, {@link
-     * Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}, which admit one call at a time, the first charged call would block.
+     * Returns whether charges can block keys. This is false for {@link Algorithm#LEAKY_BUCKET}, {@link
+     * Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}: they admit one call at a time, so the first charged call would
+     * block its key.
      */
     public static boolean canBlockByCharge(Algorithm algorithm) {
         return algorithm.family() != Algorithm.Family.PACED;
     }
 
-    /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
+    /** Maximum number of waiters, 0 for none; at most half as many, rounded up, have the same key. Default 1000. */
     public int maxWaiting() {
         return maxWaiting;
     }
 
-    /** The most permits that one call may ever have at once; {@link Long#MAX_VALUE} where the next caller pays. */
+    /** The maximum number of permits of a call; {@link Long#MAX_VALUE} if the next caller pays. */
     public long capacity() {
         return switch (algorithm.family()) {
             case BUCKET -> burst();
@@ -264,7 +276,7 @@ public final class Limit {
         };
     }
 
-    /** The value of an attribute as it was set; null where its default applies. */
+    /** The value of an attribute as it was set; null if its default applies. */
     @Nullable
     Object stated(Attribute attribute) {
         return set.get(attribute);
@@ -283,7 +295,7 @@ public final class Limit {
     /**
      * Checks that this limit can become the other one at run time.
      *
-     * @throws IllegalArgumentException when the name differs, or {@link Algorithm#canChangeTo} rejects
+     * @throws IllegalArgumentException if the name differs, or {@link Algorithm#canChangeTo} returns false
      */
     public void requireChangeableTo(Limit next) {
         if (!next.name.equals(name)) {
@@ -295,8 +307,8 @@ public final class Limit {
                     + next.algorithm
                     + " at run time: "
                     + (algorithm.countsCallsInFlight() && next.algorithm.countsCallsInFlight()
-                            ? "ADAPTIVE is a limit of one process without keys"
-                            : "calls in flight cannot be counted over time")
+                            ? "ADAPTIVE belongs to one process and has no keys"
+                            : "an algorithm that counts calls in flight cannot replace one that counts over time, or the reverse")
                     + "; restart instead");
         }
     }
@@ -367,7 +379,7 @@ public final class Limit {
         return Objects.hash(name, algorithm, rate(), stated(Attribute.BURST), warmup(), maxConcurrent());
     }
 
-    /** The attributes of a limit that only some algorithms have; setting one that has no meaning is an error. */
+    /** Attributes that only some algorithms support; setting an unsupported one is an error. */
     public enum Attribute {
         RATE("rate", "100/s"),
         BURST("burst", null),
@@ -387,7 +399,7 @@ public final class Limit {
         PRIORITIES("priorities", null);
 
         private final String label;
-        /** A value of an attribute that has no default for some algorithm; null if it always has one. */
+        /** An example value for an attribute without a default for some algorithm; null if it always has one. */
         final @Nullable String example;
 
         Attribute(String label, @Nullable String example) {
@@ -395,12 +407,12 @@ public final class Limit {
             this.example = example;
         }
 
-        /** The name of the attribute as the annotation spells it. */
+        /** The name of the attribute in the annotation. */
         public String label() {
             return label;
         }
 
-        /** Returns whether a limit of the algorithm must state it. */
+        /** Returns whether the algorithm requires it. */
         boolean isRequiredBy(Algorithm algorithm) {
             return example != null && isUsedBy(algorithm) && !(this == MAX_CONCURRENT && algorithm.findsItsLimit());
         }
@@ -420,7 +432,7 @@ public final class Limit {
         }
     }
 
-    /** Collects the parameters of a limit, each described at its accessor there; {@link #build} checks them. Not thread-safe. */
+    /** Builds a limit, whose accessors describe the parameters; {@link #build} checks them. Not thread-safe. */
     public static final class Builder {
 
         private final String name;
@@ -529,7 +541,7 @@ public final class Limit {
             return set(Attribute.SHARES, shares.isEmpty() ? null : Map.copyOf(shares));
         }
 
-        /** Takes every parameter of blocks away. */
+        /** Removes every parameter of blocks. */
         public Builder withoutBlocks() {
             set.keySet().removeAll(Set.of(Attribute.BLOCK, Attribute.BLOCK_FACTOR, Attribute.BLOCK_MAX));
             return this;
@@ -543,8 +555,8 @@ public final class Limit {
         /**
          * Checks the parameters.
          *
-         * @throws InvalidLimitException when a parameter is missing, out of range, or has no meaning for the algorithm;
-         *     the message names the parameter, its value and the remedy
+         * @throws InvalidLimitException if a parameter is missing, out of range, or not supported by the algorithm; the
+         *     message names the parameter, its value and the remedy
          */
         public Limit build() {
             Limit limit = new Limit(this);

@@ -30,7 +30,7 @@ final class LimitRanges {
         require(
                 algorithm != Algorithm.DEFAULT,
                 "algorithm",
-                "must be one of " + Algorithm.all() + ", since only @RateLimited can leave it open",
+                "must be one of " + Algorithm.all() + ", because only @RateLimited can leave it open",
                 algorithm);
         for (Attribute attribute : Attribute.values()) {
             checkUse(algorithm, attribute, limit.stated(attribute));

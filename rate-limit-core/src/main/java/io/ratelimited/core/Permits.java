@@ -1,12 +1,12 @@
 package io.ratelimited.core;
 
-/** Checks numbers of permits, and makes the errors of operations that calls in flight do not have. */
+/** Checks numbers of permits, and creates the errors of operations that limits on calls in flight do not support. */
 public final class Permits {
 
     private Permits() {}
 
     /**
-     * Returns the number of permits that a call asks for.
+     * Returns the number of permits of a call.
      *
      * @throws IllegalArgumentException when it is below 0
      */
@@ -29,15 +29,15 @@ public final class Permits {
         return permits;
     }
 
-    /** The error of settling a call in flight. */
+    /** Creates the error of settling a call in flight. */
     public static UnsupportedOperationException nothingToCharge(Limit limit) {
         return new UnsupportedOperationException("limit '" + limit.name()
                 + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
     }
 
-    /** The error of taking permits of a limit of calls in flight without a reservation to release. */
+    /** Creates the error of taking permits of a limit on calls in flight without a reservation that can be released. */
     public static UnsupportedOperationException nothingToRelease() {
         return new UnsupportedOperationException(
-                "a call in flight has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+                "a call in flight must be released when it ends: use reserve or execute instead of tryAcquire");
     }
 }

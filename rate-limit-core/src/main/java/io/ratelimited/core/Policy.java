@@ -3,26 +3,27 @@ package io.ratelimited.core;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Handling of a call that is over its limit. */
+/** How a call over the limit is handled. */
 public enum Policy {
     /** The call is rejected immediately with a {@link RateLimitExceededException}. */
     REJECT,
     /**
-     * The call waits until its permits are due; one that could not be admitted within {@code maxWait} is rejected immediately.
+     * The call waits until it is admitted; a call that would have to wait longer than {@code maxWait} is rejected
+     * immediately.
      */
     WAIT,
-    /** The call always goes ahead; the decision of the limit is counted and reported, never enforced. */
+    /** A dry run: every call is admitted; the decision of the limit is counted and reported, but not enforced. */
     SHADOW,
     /**
-     * Not a policy: the annotation {@code @RateLimited} states none, and leaves it to the properties. No limit has it, and
-     * {@link #all} does not list it.
+     * Not a policy: the annotation {@code @RateLimited} leaves the choice to the properties. No limit has it, and {@link
+     * #all} does not contain it.
      */
     DEFAULT;
 
     private static final List<Policy> ALL =
             Stream.of(values()).filter(each -> each != DEFAULT).toList();
 
-    /** Every policy that a limit can have: all constants but {@link #DEFAULT}. */
+    /** All policies of limits: every constant except {@link #DEFAULT}. */
     public static List<Policy> all() {
         return ALL;
     }

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
  * Permits per period, as in {@code 100/s}. Immutable.
  *
  * @param permits permits per period; 0 means closed, {@link Long#MAX_VALUE} unlimited
- * @param period the period, from 1 nanosecond to 3650 days; of a calendar period only an estimate, its {@link
- *     CalendarPeriod#longest longest}
+ * @param period the period, from 1 nanosecond to 3650 days; for a calendar period only an estimate, its {@link
+ *     CalendarPeriod#longest longest} length
  * @param calendar the week, month or year; null for a period of fixed length
  */
 public record Rate(long permits, Duration period, @Nullable CalendarPeriod calendar) {
@@ -34,12 +34,12 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
 
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
 
-    /** Every call goes: a rate for callers that are exempt. Written {@code unlimited}. */
+    /** Admits every call, for exempt callers. Its text is {@code unlimited}. */
     public static final Rate UNLIMITED = new Rate(Long.MAX_VALUE, Duration.ofSeconds(1));
 
     /**
-     * @throws InvalidLimitException when permits are negative or above 10<sup>15</sup>, the period is not positive
-     *     or above 3650 days or not the longest of the calendar period, or there are more than 10 permits a nanosecond
+     * @throws InvalidLimitException if the permits are negative or above 10<sup>15</sup>, if the period is not positive,
+     *     above 3650 days, or not the longest of the calendar period, or if there are more than 10 permits per nanosecond
      */
     public Rate {
         String flaw = calendar == null || calendar.longest().equals(period)
@@ -73,10 +73,10 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     }
 
     /**
-     * Parses {@code "<number>/<period>"} or {@code "unlimited"}. The period is a unit ({@code ns us ms s m h d}), a
-     * number of units ({@code 500ms}), an ISO-8601 duration ({@code PT1M}), or {@code week}, {@code month} or {@code year}.
+     * Parses {@code "<number>/<period>"} or {@code "unlimited"}. The period is a unit ({@code ns us ms s m h d}), a number of
+     * units ({@code 500ms}), an ISO-8601 duration ({@code PT1M}), or {@code week}, {@code month} or {@code year}.
      *
-     * @throws InvalidLimitException when the text is not a rate; the message shows the forms of a rate
+     * @throws InvalidLimitException if the text is not a rate; the message shows the forms of a rate
      */
     public static Rate parse(String text) {
         if (text.strip().equalsIgnoreCase("unlimited")) {
@@ -161,23 +161,23 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         return "; write a whole number per longer period";
     }
 
-    /** No call goes. */
+    /** Returns whether no call is admitted. */
     public boolean isClosed() {
         return permits == 0;
     }
 
-    /** Every call goes. */
+    /** Returns whether every call is admitted. */
     public boolean isUnlimited() {
         return permits == Long.MAX_VALUE;
     }
 
-    /** The rate as it is written: {@code 100/s}, {@code 20/500ms}, {@code 1000/month}, {@code unlimited}. */
+    /** Returns the rate as text: {@code 100/s}, {@code 20/500ms}, {@code 1000/month}, {@code unlimited}. */
     @Override
     public String toString() {
         return isUnlimited() ? "unlimited" : permits + "/" + (calendar == null ? describe(period.toNanos()) : calendar);
     }
 
-    /** A duration as it is written: {@code 10s}. */
+    /** Returns a duration as text: {@code 10s}. */
     static String text(Duration duration) {
         if (duration.isZero()) {
             return "0s";
@@ -189,7 +189,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         return Character.isLetter(text.charAt(0)) ? "1" + text : text;
     }
 
-    /** A measured time as people read it: from one second on rounded up to the millisecond, as in {@code 19.72s}. */
+    /** Returns a measured time as text: from one second on, it is rounded up to the millisecond, as in {@code 19.72s}. */
     static String rounded(Duration duration) {
         if (duration.compareTo(Duration.ofSeconds(1)) < 0) {
             return text(duration);

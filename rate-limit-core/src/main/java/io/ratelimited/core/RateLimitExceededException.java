@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * A call was over its limit and was rejected, or nobody could decide ({@link Decision.Source#UNAVAILABLE}). Unchecked and cheap: it has no stack trace. Its message names the limit,
- * never the key.
+ * A limit rejected a call: the call was over the limit, or the backend was unavailable ({@link Decision.Source#UNAVAILABLE}).
+ * Cheap, because it has no stack trace. Its message names the limit, never the key. Immutable.
  */
 public final class RateLimitExceededException extends RuntimeException {
 
@@ -22,9 +22,9 @@ public final class RateLimitExceededException extends RuntimeException {
     }
 
     /**
-     * The rejection by several limits.
+     * Creates the rejection by several limits.
      *
-     * @param decision the rejection of the longest time
+     * @param decision the rejection with the longest wait time
      * @param limits the names of all limits that rejected
      */
     public RateLimitExceededException(Decision decision, List<String> limits) {
@@ -34,19 +34,19 @@ public final class RateLimitExceededException extends RuntimeException {
     }
 
     /**
-     * Names of all limits that rejected, one or more: that of {@link #limit}, and those that would let the call go sooner.
-     * Limits that nobody could decide are among them only if no other limit rejected.
+     * Names of all limits that rejected, one or more: that of {@link #limit}, and those with a shorter wait time. Limits
+     * whose backend is unavailable are only included if no other limit rejected.
      */
     public List<String> limits() {
         return List.of(limits);
     }
 
-    /** Name of the limit that rejected; of the one that rejects for the longest time if there are several. */
+    /** Name of the limit that rejected; of several, the one with the longest wait time. */
     public String limit() {
         return decision.limit();
     }
 
-    /** The rejection, with its retry-after. */
+    /** The rejection, with the time until a retry can succeed. */
     public Decision decision() {
         return decision;
     }
@@ -62,7 +62,7 @@ public final class RateLimitExceededException extends RuntimeException {
         }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {
-            return start + ": the call asks for more permits than the limit can ever give";
+            return start + ": the call needs more permits than the limit can ever admit";
         }
         Duration retryAfter = decision.retryAfter();
         return retryAfter == null ? start : start + ": retry after " + Rate.rounded(retryAfter);

@@ -6,42 +6,42 @@ package io.ratelimited.core;
  */
 public interface Ticker {
 
-    /** Monotonic time in nanoseconds; only differences have a meaning, and it may be negative or wrap. */
+    /** Returns the monotonic time in nanoseconds. Only differences are meaningful; the value can be negative or wrap around. */
     long nanos();
 
     /**
-     * Wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar; may step. The clock of
-     * the system is exact to the millisecond.
+     * Returns the wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar. It can step.
+     * The system clock has a resolution of a millisecond.
      */
     long epochNanos();
 
     /**
-     * Sleeps until {@link #nanos()} has reached the deadline, spurious wake-ups notwithstanding. Holds no lock and does
-     * not pin a virtual thread.
+     * Sleeps until {@link #nanos()} has reached the deadline, regardless of spurious wake-ups. Holds no lock and does not pin
+     * a virtual thread.
      *
      * @param deadline a value of {@link #nanos()}
-     * @throws InterruptedException when the thread is interrupted before or during the sleep
+     * @throws InterruptedException if the thread is interrupted before or during the sleep
      */
     void sleepUntil(long deadline) throws InterruptedException;
 
     /**
-     * {@link #sleepUntil(long)} without a thread: runs a short task once {@link #nanos()} has reached the deadline. A caller
-     * waits for this task, while the tasks of {@link #schedule} are alarms.
+     * {@link #sleepUntil(long)} without blocking a thread: runs a short task when {@link #nanos()} has reached the deadline.
+     * A caller waits for this task, whereas the tasks of {@link #schedule} are timeouts.
      *
-     * @return cancels the task if it has not begun
+     * @return a handle that cancels the task if it has not started
      */
     default Runnable sleepUntil(long deadline, Runnable task) {
         return schedule(deadline, task);
     }
 
     /**
-     * Runs a short task that does not block once {@link #nanos()} has reached the deadline.
+     * Runs a short task that does not block when {@link #nanos()} has reached the deadline.
      *
-     * @return cancels the task if it has not begun
+     * @return a handle that cancels the task if it has not started
      */
     Runnable schedule(long deadline, Runnable task);
 
-    /** {@link System#nanoTime()}, the system clock, and parking. */
+    /** Returns the ticker of the system: {@link System#nanoTime()}, the system clock, and parking. */
     static Ticker system() {
         return SystemTicker.INSTANCE;
     }

@@ -11,10 +11,10 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The callers of one limit that wait, until a time or until their turn comes. At most {@link Limit#maxWaiting} wait; the
- * next one is rejected. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
- * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future is
- * cancelled, refunds its permits. Used by the reservations of every backend, and by outgoing calls. Thread-safe.
+ * The wait queue of one limit: callers wait for a time, or for their turn. At most {@link Limit#maxWaiting} callers wait; the
+ * next one is rejected. Callers with the same key take at most half of the queue positions, rounded up, so that no single
+ * caller fills the queue; those without a key count as one caller. If a caller is interrupted, or its future is cancelled,
+ * its permits are refunded. Used by the reservations of every backend, and by outgoing calls. Thread-safe.
  */
 public final class WaitingRoom {
 
@@ -36,36 +36,36 @@ public final class WaitingRoom {
     /** A reservation that waits. */
     public interface Waiter {
 
-        /** The key whose budget the reservation uses; null without a key. */
+        /** Returns the key of the reservation; null without a key. */
         @Nullable
         Object key();
 
-        /** Returns whether the reservation is still in force when its time has come. */
+        /** Returns whether the reservation is still valid when its time has come. */
         boolean mayGo();
 
-        /** Refuses the reservation because too many wait already. */
+        /** Rejects the reservation because too many callers wait already. */
         void crowdOut();
 
-        /** As {@link Reservation#cancel}. */
+        /** Cancels the reservation, like {@link Reservation#cancel}. */
         void cancel();
     }
 
-    /** @param seats the number of callers that may wait, read anew for each */
+    /** @param seats the maximum number of waiting callers, read for each caller */
     public WaitingRoom(Ticker ticker, IntSupplier seats) {
         this.ticker = ticker;
         this.seats = seats;
     }
 
-    /** Returns how many callers wait. */
+    /** Returns the number of waiting callers. */
     public int size() {
         return waiting.get();
     }
 
     /**
-     * The longest wait of a new caller in nanoseconds.
+     * Returns the maximum wait of a new caller, in nanoseconds.
      *
-     * @param key whose budget the caller uses; null without a key
-     * @return the wait that the caller asks for; 0 when all seats are taken, or all seats that callers of the key may take
+     * @param key the key of the caller; null without a key
+     * @return the given maximum wait; 0 if the queue is full, or callers with the key take half of it
      */
     public long longestWait(@Nullable Object key, long maxWaitNanos) {
         if (maxWaitNanos <= 0) {
@@ -83,18 +83,18 @@ public final class WaitingRoom {
         return full ? 0 : longestWait(maxWaitNanos);
     }
 
-    /** The longest wait, in nanoseconds, of a caller to whom another one gives a seat. */
+    /** Returns the maximum wait, in nanoseconds, of a caller that takes the queue position of another one. */
     public static long longestWait(long maxWaitNanos) {
         return Math.min(Limit.LONGEST, maxWaitNanos);
     }
 
     /**
-     * Sleeps until a time.
+     * Waits until a time.
      *
      * @param deadline a value of {@link Ticker#nanos}
      * @return whether the call can proceed
-     * @throws InterruptedException when interrupted; the waiter has been cancelled
-     * @throws RateLimiterClosedException when the room is closed; the waiter has been cancelled
+     * @throws InterruptedException if the thread is interrupted; the waiter has been cancelled
+     * @throws RateLimiterClosedException if the queue is closed; the waiter has been cancelled
      */
     public boolean await(long deadline, Waiter waiter) throws InterruptedException {
         if (!tryEnter(waiter.key())) {
@@ -151,8 +151,8 @@ public final class WaitingRoom {
     }
 
     /**
-     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and refunds its permits. So do later
-     * waits.
+     * Ends every wait immediately: it fails with a {@link RateLimiterClosedException}, and its permits are refunded. The same
+     * applies to later waits.
      */
     public void close() {
         closed = true;
@@ -166,7 +166,7 @@ public final class WaitingRoom {
         }
     }
 
-    /** {@link #await(long, Waiter)} without a thread. */
+    /** {@link #await(long, Waiter)} without blocking a thread. */
     public CompletableFuture<Boolean> awaitAsync(long deadline, Waiter waiter) {
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
@@ -177,10 +177,11 @@ public final class WaitingRoom {
     }
 
     /**
-     * Waits for a turn.
+     * Waits for a turn in the queue.
      *
-     * @param turn used by this caller only; completes with whether the call can proceed, also after {@link Waiter#crowdOut}
-     * @param alarm starts the alarm that ends the wait, and returns a task that stops it
+     * @param turn of this caller only; completes with true if the call can proceed, and also completes after {@link
+     *     Waiter#crowdOut}
+     * @param alarm starts the timeout of the wait, and returns a task that stops it
      */
     public boolean await(CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter)
             throws InterruptedException {
@@ -200,7 +201,7 @@ public final class WaitingRoom {
     }
 
     /**
-     * {@link #await(CompletableFuture, Supplier, Waiter)} without a thread.
+     * {@link #await(CompletableFuture, Supplier, Waiter)} without blocking a thread.
      *
      * @param <T> the result of the turn
      */
@@ -212,7 +213,10 @@ public final class WaitingRoom {
         return seated(turn, alarm.get(), waiter);
     }
 
-    /** The same result for a caller who may cancel: a decision that comes after the cancellation is refunded. */
+    /**
+     * Returns a future with the same result that the caller can cancel: a decision that arrives after the cancellation is
+     * refunded.
+     */
     public static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
         if (decided.isDone()) {
             return decided;

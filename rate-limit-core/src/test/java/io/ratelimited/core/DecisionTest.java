@@ -53,7 +53,7 @@ class DecisionTest {
         RateLimitExceededException refusal =
                 catchThrowableOfType(RateLimitExceededException.class, () -> limiter.acquire(KEY, 3, Long.MAX_VALUE));
         assertThat(refusal)
-                .hasMessage("Rate limit 'login' exceeded: the call asks for more permits than the limit can ever give");
+                .hasMessage("Rate limit 'login' exceeded: the call needs more permits than the limit can ever admit");
         assertThat(refusal.decision().never()).isTrue();
         assertThat(refusal.decision().retryAfter()).isNull();
     }

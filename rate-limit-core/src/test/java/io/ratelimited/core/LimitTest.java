@@ -294,7 +294,7 @@ class LimitTest {
         assertThatThrownBy(Limit.of("open", Algorithm.DEFAULT).rate("10/s")::build)
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("algorithm is DEFAULT, but must be one of " + Algorithm.all())
-                .hasMessageEndingWith("since only @RateLimited can leave it open");
+                .hasMessageEndingWith("because only @RateLimited can leave it open");
     }
 
     @Test

@@ -28,9 +28,9 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The limits of an application on Redis: connections of their own, and the count of the nodes that share the limits.
- * Connects by itself, now or when Redis is back; until then limits decide as their {@link OnFailure} says. Thread-safe;
- * close it with the application.
+ * The limits of an application on Redis, with their own connections, and the number of nodes that share the limits. Connects
+ * automatically, now or when Redis has recovered; until then, the {@link OnFailure} policy of each limit applies.
+ * Thread-safe; close it with the application.
  */
 public final class RedisBackend implements AutoCloseable {
 
@@ -150,8 +150,9 @@ public final class RedisBackend implements AutoCloseable {
     }
 
     /**
-     * A backend on a server, behind Sentinel or on a cluster. Waits until it is connected: at most two
-     * seconds, or ten while no attempt to connect has failed, as one to a silent server does after four.
+     * Creates a backend on a server, on a server that Sentinel discovers, or on a cluster. Blocks until it is connected, for
+     * at most two seconds, or ten as long as no connection attempt has failed. An attempt to connect to a silent server fails
+     * after four seconds.
      */
     public static RedisBackend of(RedisClientSettings client, RedisBackendOptions options) {
         return of(
@@ -179,7 +180,7 @@ public final class RedisBackend implements AutoCloseable {
         return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node, false);
     }
 
-    /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
+    /** Creates a limiter. Limiters with the same name and tier share their state, on this and on all other nodes. */
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
         Function<Throwable, @Nullable Boolean> fallback = failure -> switch (limitOptions.onFailure()) {
             case LOCAL -> null;
@@ -199,7 +200,7 @@ public final class RedisBackend implements AutoCloseable {
                         limitOptions.maximumKeys());
     }
 
-    /** Returns the present health of the backend, as far as this node knows it. Sends nothing to Redis. */
+    /** Returns the health of the backend that this node knows. Sends nothing to Redis. */
     public RedisHealth health() {
         Health health = connection.health();
         return new RedisHealth(
@@ -215,7 +216,7 @@ public final class RedisBackend implements AutoCloseable {
                 health.problems());
     }
 
-    /** Leaves the cluster and closes the connection. Limiters decide as their {@link OnFailure} says from now on. */
+    /** Unregisters this node and closes the connection. From now on, the {@link OnFailure} policy of each limit applies. */
     @Override
     public void close() {
         if (closed) {
@@ -235,17 +236,17 @@ public final class RedisBackend implements AutoCloseable {
         connection.close();
     }
 
-    /** The records that the nodes of the cluster share besides budgets. */
+    /** Returns the records that the nodes share in addition to the state of limits. */
     public SharedRecords records() {
         return records;
     }
 
-    /** The pauses that the nodes of the cluster share. */
+    /** Returns the pauses that the nodes share. */
     public SharedPauses pauses() {
         return pauses;
     }
 
-    /** The settings that the nodes of the cluster compare. */
+    /** Returns the settings that the nodes compare. */
     public SharedSettings settings() {
         return settings;
     }
@@ -287,9 +288,9 @@ public final class RedisBackend implements AutoCloseable {
                             error == null
                                     ? null
                                     : "Redis rejects access to shared records (" + error
-                                            + "): this one may not know the changes"
-                                            + " that others make, nor how many there are. Allow its user the commands of"
-                                            + " limits on all keys that begin with " + options.keyPrefix());
+                                            + "): this instance may not know the changes"
+                                            + " of other instances, nor their number. Give the Redis user permission for"
+                                            + " the commands of rate limits on all keys that start with " + options.keyPrefix());
         }
         refused = error != null;
     }

@@ -6,15 +6,15 @@ import java.time.Duration;
 import java.util.concurrent.Executor;
 
 /**
- * The options of an application's limits on Redis. Immutable.
+ * Options of the limits of an application on Redis. Immutable.
  *
- * @param keyPrefix first part of every name of a key in Redis
- * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a command is never repeated
- * @param expectedNodes number of nodes of the cluster, among which a limit is divided while Redis is away; 0 to count them
+ * @param keyPrefix prefix of all keys in Redis
+ * @param timeout maximum wait for a response, from 1 millisecond; a command is never repeated
+ * @param expectedNodes number of nodes that share a limit while Redis is unavailable; 0 to count them
  * @param ticker time, and waiting for it
  * @param timeSource the source of the time in scripts
- * @param executor runs the code that callers have attached to asynchronous decisions, so that it does not run on Lettuce's
- *     threads; an executor of the application answers as late as it runs a task
+ * @param executor runs the callbacks of asynchronous decisions, so that they do not run on Lettuce's threads; if it is an
+ *     executor of the application, a decision is as late as the executor runs the task
  */
 public record RedisBackendOptions(
         String keyPrefix,
@@ -24,20 +24,22 @@ public record RedisBackendOptions(
         Ticker ticker,
         Executor executor) {
 
-    /** The source of the time in scripts. All nodes that share limits must have the same. */
+    /** Source of the time in scripts; the same on all nodes that share limits. */
     public enum TimeSource {
-        /** The time of Redis, asked by each script; as {@link #NODE} from the moment at which a script is rejected it. */
+        /** The time of Redis, which each script reads; if Redis rejects that, {@link #NODE} from then on. */
         AUTO,
-        /** Each node's: the ticker, set by the replies of Redis to plain {@code TIME} commands. */
+        /** The ticker of each node, synchronized with Redis by plain {@code TIME} commands. */
         NODE
     }
 
-    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the time of Redis, the system's clock, threads of
-     * the limits' own. */
+    /**
+     * The defaults: prefix {@code rl}, a timeout of 50 milliseconds, counted nodes, the time of Redis, the system clock, and
+     * threads of the backend.
+     */
     public static final RedisBackendOptions DEFAULTS = new RedisBackendOptions(
             "rl", Duration.ofMillis(50), 0, TimeSource.AUTO, Ticker.system(), CallbackThreads.SHARED);
 
-    /** @throws IllegalArgumentException when a value is out of range; the message names it */
+    /** @throws IllegalArgumentException if a value is out of range; the message names it */
     public RedisBackendOptions {
         if (keyPrefix.isBlank()) {
             throw new IllegalArgumentException("keyPrefix must not be blank: \"" + keyPrefix + "\"");
@@ -50,32 +52,32 @@ public record RedisBackendOptions(
         }
     }
 
-    /** These options with another prefix. */
+    /** Returns these options with another prefix. */
     public RedisBackendOptions keyPrefix(String value) {
         return new RedisBackendOptions(value, timeout, expectedNodes, timeSource, ticker, executor);
     }
 
-    /** These options with another timeout. */
+    /** Returns these options with another timeout. */
     public RedisBackendOptions timeout(Duration value) {
         return new RedisBackendOptions(keyPrefix, value, expectedNodes, timeSource, ticker, executor);
     }
 
-    /** These options with another number of nodes. */
+    /** Returns these options with another number of nodes. */
     public RedisBackendOptions expectedNodes(int value) {
         return new RedisBackendOptions(keyPrefix, timeout, value, timeSource, ticker, executor);
     }
 
-    /** These options with another source of the time. */
+    /** Returns these options with another source of the time. */
     public RedisBackendOptions timeSource(TimeSource value) {
         return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, value, ticker, executor);
     }
 
-    /** These options with another clock. */
+    /** Returns these options with another clock. */
     public RedisBackendOptions ticker(Ticker value) {
         return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, timeSource, value, executor);
     }
 
-    /** These options with another executor. */
+    /** Returns these options with another executor. */
     public RedisBackendOptions executor(Executor value) {
         return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, timeSource, ticker, value);
     }

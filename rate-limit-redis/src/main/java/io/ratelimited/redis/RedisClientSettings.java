@@ -7,20 +7,20 @@ import io.lettuce.core.resource.ClientResources;
 import java.util.List;
 
 /**
- * The settings of the clients of a {@link RedisBackend}. Immutable, as far as its parts are.
+ * Settings of the clients of a {@link RedisBackend}. Immutable if its components are.
  *
  * @param resources event loops and timers; the caller shuts them down after the backend
- * @param options of each client; {@link ClusterClientOptions} say that the addresses are of a cluster. Clients of limits never
- *     reconnect by themselves and have time limits of their own, whatever the options say
- * @param uris the server or the Sentinels, as one address; or one and more nodes of a cluster
+ * @param options options of each client; {@link ClusterClientOptions} if the addresses belong to a cluster. Automatic
+ *     reconnects and timeouts in the options are ignored, because rate limits handle both themselves
+ * @param uris the server or the Sentinels, as one address; or one or more nodes of a cluster
  */
 public record RedisClientSettings(ClientResources resources, ClientOptions options, List<RedisURI> uris) {
 
-    /** @throws IllegalArgumentException when there is no address, or more than one that is not of a cluster */
+    /** @throws IllegalArgumentException if there is no address, or several without a cluster */
     public RedisClientSettings {
         uris = List.copyOf(uris);
         if (uris.isEmpty()) {
-            throw new IllegalArgumentException("uris must have one address at least");
+            throw new IllegalArgumentException("uris must have at least one address");
         }
         if (uris.size() > 1 && !(options instanceof ClusterClientOptions)) {
             throw new IllegalArgumentException(

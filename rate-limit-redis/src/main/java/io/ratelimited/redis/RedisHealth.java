@@ -5,16 +5,16 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The health of the backend. Immutable.
+ * Health of the backend. Immutable.
  *
  * @param state whether Redis decides
- * @param since the time at which Redis began to decide, or ceased to
+ * @param since the time since which Redis decides, or is unavailable
  * @param lastError the last failure; null if there was none
- * @param calls scripts sent to Redis
- * @param timeouts calls that Redis did not respond in time
- * @param errors calls that failed otherwise
- * @param nodes nodes of this cluster, counted or as expected; 0 when not known yet
- * @param problems reasons why this node does not know all changes of limits or all other nodes, though Redis decides; empty
+ * @param calls script calls that were sent to Redis
+ * @param timeouts calls without a response within the timeout
+ * @param errors calls that failed for another reason
+ * @param nodes number of nodes that share the limits, counted or expected; 0 if it is not known yet
+ * @param problems reasons why this node does not know all changes of limits or all other nodes, although Redis decides; empty
  *     if there are none
  */
 public record RedisHealth(
@@ -27,13 +27,13 @@ public record RedisHealth(
         int nodes,
         List<String> problems) {
 
-    /** The state of Redis: all, a part or none of it decides. */
+    /** State of Redis. */
     public enum State {
-        /** All limits are decided by Redis. */
+        /** Redis decides. */
         UP,
-        /** Part of a Redis Cluster does not answer; its keys are decided as {@link OnFailure} says. */
+        /** Part of a Redis Cluster is unavailable; the {@link OnFailure} policy applies to its keys. */
         DEGRADED,
-        /** Redis does not answer; limits are decided as {@link OnFailure} says. */
+        /** Redis is unavailable; the {@link OnFailure} policy applies. */
         DOWN
     }
 }

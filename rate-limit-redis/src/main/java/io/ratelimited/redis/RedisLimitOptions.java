@@ -3,20 +3,21 @@ package io.ratelimited.redis;
 import java.util.Objects;
 
 /**
- * The options of one limit on Redis. Immutable.
+ * Options of one limit on Redis. Immutable.
  *
- * @param tier the tier that has these budgets, of a limit with several under one name; empty for the limit itself
- * @param onFailure handling of a call while Redis does not answer
- * @param maxOvershoot by how much of a period's permits the cluster may exceed the limit so that nodes can hold permits
- *     in advance; 0 to 1, 0 (exact) for none
- * @param maximumKeys keys remembered in this process at most: rejections, and budgets while Redis is away
+ * @param tier name of the tier; empty for the limit itself
+ * @param onFailure policy while Redis is unavailable
+ * @param maxOvershoot share of the permits of a period by which all nodes together can exceed the limit, so that nodes can
+ *     lease permits; from 0 (exact) to 1
+ * @param maximumKeys maximum number of keys that this process tracks: for cached rejections, and for the state while Redis is
+ *     unavailable
  */
 public record RedisLimitOptions(String tier, OnFailure onFailure, double maxOvershoot, long maximumKeys) {
 
-    /** Exact, local on failure, a million keys. */
+    /** The defaults: exact, local on failure, a million keys. */
     public static final RedisLimitOptions DEFAULTS = new RedisLimitOptions("", OnFailure.LOCAL, 0, 1_000_000);
 
-    /** @throws IllegalArgumentException when a value is out of range; the message names it */
+    /** @throws IllegalArgumentException if a value is out of range; the message names it */
     public RedisLimitOptions {
         Objects.requireNonNull(tier, "tier");
         Objects.requireNonNull(onFailure, "onFailure");
@@ -28,22 +29,22 @@ public record RedisLimitOptions(String tier, OnFailure onFailure, double maxOver
         }
     }
 
-    /** These options for a tier of the limit. */
+    /** Returns these options for a tier of the limit. */
     public RedisLimitOptions tier(String value) {
         return new RedisLimitOptions(value, onFailure, maxOvershoot, maximumKeys);
     }
 
-    /** These options with another behaviour on failure. */
+    /** Returns these options with another policy on failure. */
     public RedisLimitOptions onFailure(OnFailure value) {
         return new RedisLimitOptions(tier, value, maxOvershoot, maximumKeys);
     }
 
-    /** These options with another tolerated error. */
+    /** Returns these options with another maximum overshoot. */
     public RedisLimitOptions maxOvershoot(double value) {
         return new RedisLimitOptions(tier, onFailure, value, maximumKeys);
     }
 
-    /** These options with another number of keys. */
+    /** Returns these options with another maximum number of keys. */
     public RedisLimitOptions maximumKeys(long value) {
         return new RedisLimitOptions(tier, onFailure, maxOvershoot, value);
     }

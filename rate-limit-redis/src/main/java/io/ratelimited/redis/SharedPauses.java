@@ -15,9 +15,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
 /**
- * Pauses that the nodes of a cluster share: the name of each, and its end by the time of Redis. Of two pauses of a name the
- * one that ends later holds. From the first listener on, a node reads them twice a second, so that it knows each within a
- * second. Without Redis a node knows its own pauses only. Thread-safe.
+ * Pauses that all nodes share: the name of each, and its end in the time of Redis. Of two pauses with the same name, the one
+ * that ends later applies. From the first listener on, a node reads them twice per second, so that it knows each within a
+ * second. Without Redis, a node only knows its own pauses. Thread-safe.
  */
 public final class SharedPauses {
 
@@ -41,10 +41,10 @@ public final class SharedPauses {
     }
 
     /**
-     * Begins a pause for all nodes. Waits for nothing.
+     * Starts a pause on all nodes. Does not block.
      *
-     * @param lasting its length from now, a microsecond or more
-     * @return completes when Redis has it; fails when Redis does not answer
+     * @param lasting its length from now, at least one microsecond
+     * @return completes when Redis has stored it; fails if Redis is unavailable
      */
     public CompletableFuture<Void> publish(String name, Duration lasting) {
         ScriptArguments args = new ScriptArguments()
@@ -56,8 +56,8 @@ public final class SharedPauses {
     }
 
     /**
-     * Passes pauses to a listener, on threads for callers: the name and the time left. Each pause is passed once, and again
-     * when its end is later.
+     * Passes the name and the remaining time of pauses to a listener, on threads for callbacks. Each pause is passed once,
+     * and again if its end is later.
      */
     public void follow(BiConsumer<String, Duration> listener) {
         listeners.add(listener);

@@ -32,21 +32,21 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Texts that the nodes of a cluster share: one for a limit, and one for each of its callers. All of them are one record in
- * Redis with one version, which grows with each write. Every node has a copy, and reads what it lacks when the heartbeat
- * names another version: to find a text costs no command. A write is made in Redis at once, whole or not at all, and only if
- * the writer knows the present text. Thread-safe.
+ * Texts that all nodes share: one for a limit, and one for each of its callers. All of them are one record in Redis with one
+ * version, which increases with each write. Every node has a copy, so finding a text needs no command. A node updates its
+ * copy when the heartbeat reports another version. A write in Redis is atomic, and only succeeds if the writer knows the
+ * current text. Thread-safe.
  *
- * <p>A text of another form is skipped and reported, and replaced by the next write of its key.
+ * <p>A text in another format is skipped and reported; the next write of its key replaces it.
  *
  * <ol>
- *   <li>Redis has the latest writes in their order, each with the version before it. A node whose version is among them takes
- *       the writes since, one by one; any other node reads the whole record. So a copy is always the record as it was at one
+ *   <li>Redis stores the latest writes in order, each with the version before it. A node whose version is among them reads
+ *       the later writes, one by one; any other node reads the whole record. So a copy always equals the record at one
  *       version.
- *   <li>Of two entries of a key the one with the larger version holds. A removed entry is remembered for an hour. A node that
- *       reads the whole record writes back what Redis lacks, or has in an older version, as after a failover or a restart
- *       without its data.
- *   <li>A node that was away for longer than half of that hour takes the record as it is, and writes nothing back.
+ *   <li>Of two entries with the same key, the one with the larger version applies. A removed entry is kept for an hour. A
+ *       node that reads the whole record writes back entries that Redis lacks, or has in an older version, for example after
+ *       a failover or a restart without its data.
+ *   <li>A node that was disconnected for more than half of that hour takes the record from Redis, and writes nothing back.
  * </ol>
  */
 public final class SharedRecords {
@@ -112,12 +112,12 @@ public final class SharedRecords {
     /**
      * An entry of the record.
      *
-     * @param version of the write that it is from
-     * @param text the text that was written; empty if it was removed
-     * @param endsAt its end, in nanoseconds of the backend's {@link Ticker}; null for never
+     * @param version version of its write
+     * @param text the text; empty if it was removed
+     * @param endsAt its end, in nanoseconds of the backend's {@link Ticker}; null for no end
      * @param author the name of its author; null if it is not known
      * @param writtenAt the time of the write, by the clock of Redis
-     * @param stored the form in which Redis has it
+     * @param stored its format in Redis
      */
     public record Entry(
             long version,
@@ -127,7 +127,7 @@ public final class SharedRecords {
             Instant writtenAt,
             String stored) {}
 
-    /** A write that this node has learned of. */
+    /** A write that this node has received. */
     public record Change(Key key, Entry entry) {}
 
     private record Follower(Queue<Change> changes, Runnable task) {}
@@ -135,9 +135,9 @@ public final class SharedRecords {
     /** The outcome of a write. */
     public enum Outcome {
         WRITTEN,
-        /** Another node has written the text meanwhile. Nothing has changed; this node knows that text now. */
+        /** Another node has written the text meanwhile. Nothing was changed; this node knows that text now. */
         OUTDATED,
-        /** The limit has as many callers as it may have. Nothing has changed. */
+        /** The limit has the maximum number of callers. Nothing was changed. */
         FULL
     }
 
@@ -147,12 +147,12 @@ public final class SharedRecords {
         this.keys = new String[] {recordKey, latestKey};
     }
 
-    /** The entry as far as this node knows, perhaps one that has ended; null if it never was, or ended long ago. */
+    /** Returns the entry that this node knows, which may have ended; null if there is none, or it ended long ago. */
     public @Nullable Entry find(Key key) {
         return entries.get(key);
     }
 
-    /** The names of the callers of a limit that have an entry, removed ones included. */
+    /** Returns the names of the callers of a limit with an entry, including removed ones. */
     public Set<String> callers(String limit) {
         return entries.keySet().stream()
                 .filter(key -> key.caller != null && key.limit.equals(limit))
@@ -163,8 +163,8 @@ public final class SharedRecords {
     /**
      * Follows the record from now on.
      *
-     * @param task runs on threads for callers when there are changes to take
-     * @return the changes, in the order in which they were written, until they are taken
+     * @param task runs on threads for callbacks when there are new changes
+     * @return the changes, in the order of their writes, until they are polled
      */
     public Queue<Change> follow(Runnable task) {
         Queue<Change> changes = new ConcurrentLinkedQueue<>();
@@ -173,15 +173,15 @@ public final class SharedRecords {
     }
 
     /**
-     * Writes a text for all nodes. Blocks until Redis has replied, at most for the timeout. The change is among those to
-     * take afterwards.
+     * Writes a text for all nodes. Blocks until Redis has replied, at most for the timeout. Afterwards, the change is among
+     * those to poll.
      *
      * @param basedOn the version of the entry that it replaces; 0 if there is none
      * @param text empty to remove it
-     * @param lasting its length; null for ever
+     * @param lasting its duration; null for no end
      * @param author the name of its author; null if it is not known
-     * @param maximumCallers how many callers of a limit may have a text, as far as this node knows
-     * @throws RedisUnavailableException when Redis does not answer; the message says whether it may have been written
+     * @param maximumCallers maximum number of callers of a limit with a text
+     * @throws RedisUnavailableException if Redis is unavailable; the message says whether the text may have been written
      */
     public Outcome write(
             Key key,
@@ -255,9 +255,9 @@ public final class SharedRecords {
     }
 
     /**
-     * Fetches what is missing here.
+     * Reads the changes that are missing on this node.
      *
-     * @param version that of the record, as the heartbeat has read it
+     * @param version version of the record, from the heartbeat
      */
     synchronized CompletableFuture<Void> catchUp(long version) {
         if (version != known) {

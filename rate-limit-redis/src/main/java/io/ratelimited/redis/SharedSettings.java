@@ -17,11 +17,10 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Settings that instances with the same key prefix can have differently, as during a rollout. Each instance names the digest
- * of its own every five seconds, and reads the text of a digest only once: instances that agree exchange one short command.
- * Settings count until 10 to 20 s after the last instance with
- * them was heard of. Without Redis, an instance knows what it knew
- * before. Thread-safe.
+ * Settings that instances with the same key prefix can have differently, as during a rollout. Each instance publishes the
+ * digest of its settings every five seconds, and reads the text of a digest only once: instances with the same settings
+ * exchange one short command. Settings expire 10 to 20 s after the last report of an instance with them. Without Redis, an
+ * instance keeps the settings that it knows. Thread-safe.
  */
 public final class SharedSettings {
 
@@ -57,11 +56,10 @@ public final class SharedSettings {
     }
 
     /**
-     * Shares the settings of this instance from now on. The first call counts.
+     * Shares the settings of this instance from now on. Only the first call has an effect.
      *
-     * @param settings returns their present text; runs on a thread of the connection, and must not block
-     * @param listener takes the different texts that other instances have at present, after each exchange, on threads for
-     *     callers
+     * @param settings returns their current text; runs on a thread of the connection, and must not block
+     * @param listener receives the different texts of other instances after each exchange, on threads for callbacks
      */
     public void share(Supplier<String> settings, Consumer<List<String>> listener) {
         synchronized (this) {
@@ -75,9 +73,9 @@ public final class SharedSettings {
     }
 
     /**
-     * Exchanges settings now. Waits for nothing.
+     * Exchanges settings now. Does not block.
      *
-     * @return completes when this instance knows the settings of the others; fails when Redis does not answer
+     * @return completes when this instance knows the settings of the others; fails if Redis is unavailable
      */
     public CompletableFuture<?> exchange() {
         Supplier<String> settings;

@@ -167,7 +167,7 @@ class CorruptValueAttacksTest {
         }
         RedisProcess.until(() -> !log.isEmpty(), "a line", FarNode.PATIENCE);
         backend.close();
-        assertThat(log).singleElement().asString().contains(REDIS.keyOf("corrupt", "k0"), "begins anew");
+        assertThat(log).singleElement().asString().contains(REDIS.keyOf("corrupt", "k0"), "treated as a new key");
     }
 
     @Test

@@ -77,7 +77,7 @@ class EvictionsTest {
         }
         look(backend);
         assertThat(backend.health().problems()).hasSize(1);
-        assertThat(backend.health().problems().get(0)).contains("RL-311").contains("removed");
+        assertThat(backend.health().problems().get(0)).contains("RL-311").contains("evicted");
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
     }
 

@@ -28,7 +28,7 @@ class OneProcessTest {
         Limit limit = Limit.of("reports", Algorithm.ADAPTIVE).build();
         assertThatThrownBy(() -> limiter(limit))
                 .isInstanceOf(InvalidLimitException.class)
-                .hasMessageStartingWith("algorithm ADAPTIVE finds a limit of one process")
+                .hasMessageStartingWith("algorithm ADAPTIVE adapts the limit of one process")
                 .hasMessageContaining("set the backend to memory for limit 'reports'");
     }
 

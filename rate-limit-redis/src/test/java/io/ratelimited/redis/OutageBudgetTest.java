@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How many permits outages of a real server give away: the rows of "What an outage may cost" in {@code docs/engineering/cluster.md}. */
+/** How many permits outages of a real server give away: the rows of "The cost of an outage" in {@code docs/engineering/cluster.md}. */
 @Tag("proof")
 class OutageBudgetTest {
 

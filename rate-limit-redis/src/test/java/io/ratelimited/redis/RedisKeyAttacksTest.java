@@ -148,7 +148,7 @@ class RedisKeyAttacksTest {
         RateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> limiter.tryAcquire(new BitSet(), 1))
-                .withMessageContaining("java.util.BitSet is no key");
+                .withMessageContaining("java.util.BitSet is not a key");
         assertThat(names()).noneMatch(name -> name.contains(":api~"));
     }
 }

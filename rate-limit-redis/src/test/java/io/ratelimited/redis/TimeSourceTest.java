@@ -131,7 +131,7 @@ class TimeSourceTest {
                     .isEqualTo(single ? 1 : 5);
         }
         until(() -> backend.health().nodes() == 1, "a heartbeat", PATIENCE);
-        assertThat(log.all()).singleElement().asString().contains("refuses TIME to scripts");
+        assertThat(log.all()).singleElement().asString().contains("rejects TIME in scripts");
     }
 
     @Test
@@ -157,7 +157,7 @@ class TimeSourceTest {
                 "told by the node",
                 PATIENCE);
         assertThat(admitted(limiter)).isEqualTo(3);
-        assertThat(log.all()).singleElement().asString().contains("refuses TIME to scripts");
+        assertThat(log.all()).singleElement().asString().contains("rejects TIME in scripts");
     }
 
     @Test

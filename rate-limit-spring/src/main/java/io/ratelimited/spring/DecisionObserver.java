@@ -1,8 +1,8 @@
 package io.ratelimited.spring;
 
 /**
- * Receives every decision, on the thread that has it: an observer must not block. Beans of this type are called in their order;
- * an exception is logged, and does not concern the call. Thread-safe.
+ * Receives every decision, on the thread that has the decision: an observer must not block. Beans of this type are called in
+ * order. An exception is logged, and does not affect the call. Implementations are thread-safe.
  */
 public interface DecisionObserver {
 

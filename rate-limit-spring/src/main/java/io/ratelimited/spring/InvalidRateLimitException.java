@@ -5,8 +5,8 @@ import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The configuration of a limit is invalid: the message has the problem, the value and its origin, and {@link #remedy} the
- * correction. Fails startup. Immutable.
+ * The configuration of a limit is invalid, which fails startup. The message has the problem, the value and its origin; {@link
+ * #remedy} has the correction. Immutable.
  */
 public final class InvalidRateLimitException extends RuntimeException {
 
@@ -16,7 +16,7 @@ public final class InvalidRateLimitException extends RuntimeException {
     private final String remedy;
 
     /**
-     * An error of one limit.
+     * Creates an error of one limit.
      *
      * @param limit name of the limit
      * @param place origin of the value: an annotation or a property
@@ -34,7 +34,7 @@ public final class InvalidRateLimitException extends RuntimeException {
     }
 
     /**
-     * An error of a property that belongs to no single limit.
+     * Creates an error of a property that does not belong to a single limit.
      *
      * @param problem the error: the property, its value and the valid range; without a period
      * @param remedy the correction, an imperative
@@ -44,7 +44,7 @@ public final class InvalidRateLimitException extends RuntimeException {
     }
 
     /**
-     * A property that belongs to no single limit is out of range.
+     * Creates an error of a property that is out of range, and does not belong to a single limit.
      *
      * @param range the valid values, such as {@code must be from 1 to 128}
      */

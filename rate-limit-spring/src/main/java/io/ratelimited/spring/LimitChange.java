@@ -4,8 +4,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * New values for a limit in use, or for one of its callers: as text, in the form that {@code application.yml} takes. As in
- * {@code LimitChange.rate("200/s").burst(400)} or {@code LimitChange.tier("gold")}. Values are checked when the change is made.
+ * New values for a limit in use, or for one of its callers, as text in the form of {@code application.yml}. Examples: {@code
+ * LimitChange.rate("200/s").burst(400)}, {@code LimitChange.tier("gold")}. Values are checked when the change is made.
  * Immutable.
  *
  * @see RateLimitOperations#change
@@ -20,7 +20,7 @@ public final class LimitChange {
     }
 
     /**
-     * A change of the rate.
+     * Creates a change of the rate.
      *
      * @param rate permits per period, such as {@code 200/s}
      */
@@ -29,15 +29,16 @@ public final class LimitChange {
     }
 
     /**
-     * The limit of a tier. For {@link RateLimitOperations#override} the plan of the caller; for {@link
-     * RateLimitOperations#change} the tier whose other values change, as in {@code LimitChange.tier("gold").with("rate", "2/s")}.
+     * Selects a tier. For {@link RateLimitOperations#override}, this is the plan of the caller. For {@link
+     * RateLimitOperations#change}, the other values apply to this tier, as in {@code LimitChange.tier("gold").with("rate",
+     * "2/s")}.
      */
     public static LimitChange tier(String tier) {
         return of("tier", tier);
     }
 
     /**
-     * A change of one property.
+     * Creates a change of one property.
      *
      * @param property its name as in {@code rate-limit.limits.<name>}, such as {@code max-wait} or {@code tiers.gold.rate}
      * @param value its value as text, such as {@code 2s}
@@ -47,16 +48,16 @@ public final class LimitChange {
     }
 
     /**
-     * A change of some properties.
+     * Creates a change of several properties.
      *
-     * @param values by name of the property, as {@link #of(String, String)} takes them
+     * @param values values by name of the property, as in {@link #of(String, String)}
      */
     public static LimitChange of(Map<String, String> values) {
         return new LimitChange(Map.copyOf(values));
     }
 
     /**
-     * This change, and a new burst capacity.
+     * Returns this change with a new burst capacity.
      *
      * @param permits from 1 to 10<sup>15</sup>
      */
@@ -64,14 +65,14 @@ public final class LimitChange {
         return with("burst", Long.toString(permits));
     }
 
-    /** This change, and one of another property, as {@link #of(String, String)} takes it. */
+    /** Returns this change with a value of another property, as in {@link #of(String, String)}. */
     public LimitChange with(String property, String value) {
         Map<String, String> more = new LinkedHashMap<>(values);
         more.put(property, value);
         return new LimitChange(more);
     }
 
-    /** The values by name of the property, unmodifiable. */
+    /** Returns the values by name of the property, unmodifiable. */
     public Map<String, String> values() {
         return Map.copyOf(values);
     }

@@ -1,8 +1,8 @@
 package io.ratelimited.spring;
 
-/** The treatment of calls whose key is null or blank. */
+/** How a call with a null or blank key is handled. */
 public enum MissingKey {
-    /** All such calls share one budget. */
+    /** All such calls share one limit. */
     SHARED,
     /** The call is rejected. */
     DENY,

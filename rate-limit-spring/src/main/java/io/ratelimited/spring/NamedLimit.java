@@ -5,47 +5,47 @@ import io.ratelimited.core.Policy;
 import java.util.Map;
 
 /**
- * A limit of the application, to be read: {@link RateLimits} calls under it, and {@link RateLimitOperations} changes it. Shows
- * the limit as it is now, so two calls may find two states. Thread-safe.
+ * A read-only view of a limit of the application: {@link RateLimits} makes calls under it, and {@link RateLimitOperations}
+ * changes it. It shows the current limit, so two method calls can return different states. Thread-safe.
  */
 public interface NamedLimit {
 
-    /** The name in metrics, headers and properties. */
+    /** Returns the name in meters, headers and properties. */
     String name();
 
-    /** The annotation or property that declares the limit, for messages. */
+    /** Returns the annotation or property that declares the limit, for messages. */
     String place();
 
-    /** The limit of callers without a tier. */
+    /** Returns the limit of callers without a tier. */
     Limit limit();
 
-    /** The limits of tiers by their names, unmodifiable. */
+    /** Returns the limits of tiers by name, unmodifiable. */
     Map<String, Limit> tiers();
 
     /**
-     * The properties that are set for the limit, in its annotation, the configuration, the defaults or by a change: text by name
-     * as in {@code application.yml}, such as {@code max-wait} and {@code tiers.gold.rate}. Unmodifiable.
+     * Returns the properties that are set in the annotation, the configuration, the defaults or by a change: text by name as
+     * in {@code application.yml}, such as {@code max-wait} and {@code tiers.gold.rate}. Unmodifiable.
      */
     Map<String, String> properties();
 
-    /** The policy for calls over the limit. */
+    /** Returns the policy for calls over the limit. */
     Policy policy();
 
-    /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
+    /** Returns the maximum wait, in nanoseconds; 0 unless the policy is {@link Policy#WAIT}. */
     long maxWaitNanos();
 
     /**
-     * Returns whether responses have its rate limit headers: not under {@link Policy#SHADOW} or with
-     * {@code http-headers: none}.
+     * Returns whether responses have its rate limit headers: false under {@link Policy#SHADOW} and with {@code http-headers:
+     * none}.
      */
     boolean showsHeaders();
 
-    /** Where a change at run time is in force. */
+    /** Returns where a change at run time applies. */
     RateLimitChangedEvent.Scope scope();
 
-    /** The number of keys that this instance tracks under the limit, those of tiers and overrides included; estimated. */
+    /** Returns the estimated number of keys that this instance tracks, including those of tiers and overrides. */
     long keys();
 
-    /** The number of callers that wait on this instance for the limit, its tiers or an override. */
+    /** Returns the number of callers that wait on this instance, including those of tiers and overrides. */
     int waiting();
 }

@@ -4,16 +4,16 @@ import java.util.Locale;
 
 /** The outcome of a call under one limit. */
 public enum Outcome {
-    /** It went at once. */
+    /** It was admitted immediately. */
     ADMITTED,
-    /** It goes after a wait. */
+    /** It was admitted after a wait. */
     DELAYED,
     /** It was rejected. */
     REJECTED,
-    /** It was over the limit and went all the same, under {@link io.ratelimited.core.Policy#SHADOW}. */
+    /** It was over the limit, and was admitted under {@link io.ratelimited.core.Policy#SHADOW}. */
     SHADOWED;
 
-    /** The name in metrics. */
+    /** Returns the value of the tag in meters. */
     public String tag() {
         return name().toLowerCase(Locale.ROOT);
     }

@@ -6,19 +6,18 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An application event: a limit has been changed while it is in use, and the change is in force. It is published on the
- * thread that made the change; on each other instance, if it shares the change, on one of its own. A listener that throws is
- * logged; the change stands. Immutable.
+ * An application event: a limit has been changed at run time, and the change is in effect. It is published on the thread that
+ * made the change; on other instances that share the change, on a separate thread. Exceptions of listeners are logged, and
+ * the change stays in effect. Immutable.
  *
  * @param limit name of the limit
- * @param key mask of the key whose own budget was changed, as the endpoint {@code ratelimits} shows it; null if the limit
+ * @param key mask of the key whose override was changed, as the endpoint {@code ratelimits} shows it; null if the limit
  *     itself was changed
- * @param before the members that have changed as they were, named as the endpoint names them and with its values: {@code
- *     rate} is {@code "100/s"}, and that of a tier is {@code tiers.gold.rate}. A member that was not there is absent
- * @param after the same members as they are; a member that is no longer there is absent
- * @param scope where the change is in force
- * @param principal the name of the author of the change; null if nobody is known. It is the same on
- *     every instance
+ * @param before the previous values of the changed members, with the names and values of the endpoint: {@code rate} is {@code
+ *     "100/s"}, and that of a tier is {@code tiers.gold.rate}. A member without a previous value is absent
+ * @param after the new values of the same members; a member without a new value is absent
+ * @param scope where the change applies
+ * @param principal name of the author of the change; null if it is unknown. It is the same on every instance
  */
 public record RateLimitChangedEvent(
         String limit,
@@ -28,15 +27,15 @@ public record RateLimitChangedEvent(
         Scope scope,
         @Nullable String principal) {
 
-    /** Makes an event with copies of the maps. */
+    /** Creates an event with copies of the maps. */
     public RateLimitChangedEvent {
         before = Collections.unmodifiableMap(new LinkedHashMap<>(before));
         after = Collections.unmodifiableMap(new LinkedHashMap<>(after));
     }
 
-    /** Where a change is in force. */
+    /** Where a change applies. */
     public enum Scope {
-        /** In this instance, until it stops. */
+        /** On this instance, until it stops. */
         INSTANCE,
         /** On every instance that shares the limit. */
         FLEET

@@ -6,18 +6,21 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limit has decided on a call. Immutable.
+ * The decision of a limit on a call. Immutable.
  *
- * @param limit the limit that has decided
+ * @param limit the limit
  * @param outcome the outcome of the call under this limit
  * @param key the key of the call; null for a limit without keys, and for a missing key
- * @param waited how long the call waited; zero if it did not
- * @param details makes what {@link #decision} returns
+ * @param waited wait time of the call; zero if it did not wait
+ * @param details creates the result of {@link #decision}
  */
 public record RateLimitDecision(
         NamedLimit limit, Outcome outcome, @Nullable Object key, Duration waited, Supplier<Decision> details) {
 
-    /** The numbers of the decision, such as the remaining permits: made anew by each call, since most observers need none. */
+    /**
+     * Returns the numbers of the decision, such as the remaining permits. Each call creates them, because most observers do
+     * not need them.
+     */
     public Decision decision() {
         return details.get();
     }

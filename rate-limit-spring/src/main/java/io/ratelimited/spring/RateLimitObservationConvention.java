@@ -3,14 +3,15 @@ package io.ratelimited.spring;
 import io.micrometer.common.KeyValues;
 
 /**
- * Adds key values to the observation in which a limit rejected or delayed a call, such as that of an HTTP request. They have
- * high cardinality: traces show them, and meters leave them out. A bean of this type replaces the default. Thread-safe.
+ * Adds key values to the current observation, such as that of an HTTP request, when a limit rejects, delays or shadows a
+ * call. They have high cardinality, so they appear in traces, but not in meters. A bean of this type replaces the default.
+ * Implementations are thread-safe.
  */
 public interface RateLimitObservationConvention {
 
     /**
-     * The key values of a call that was not simply admitted. Several limits of one call may write the same names; the last
-     * stays.
+     * Returns the key values of a call that was not admitted immediately. If several limits of a call add the same name, the
+     * last value stays.
      *
      * @param decision its outcome is {@link Outcome#REJECTED}, {@link Outcome#DELAYED} or {@link Outcome#SHADOWED}
      */

@@ -13,18 +13,18 @@ import org.springframework.aot.hint.annotation.Reflective;
 import org.springframework.core.annotation.AliasFor;
 
 /**
- * The method is called at most as often as its limit allows. A call over the limit is rejected with a {@link
- * io.ratelimited.core.RateLimitExceededException}, waits, or is only counted, by its {@link #policy}.
+ * Limits how often a method can be called. Depending on the {@link #policy}, a call over the limit is rejected with a {@link
+ * io.ratelimited.core.RateLimitExceededException}, waits, or is only counted.
  *
- * <p>On a class, it limits every public method, and all of them share one limit; on a controller, it limits the handler methods, once
- * per request. An annotation on a method replaces that of its class, and {@link RateLimitExempt} excludes the method. If it is
- * repeated, all limits must admit the call, and a rejection by one charges none of the others. As a meta-annotation, it makes a
- * composed annotation, whose attributes are aliases ({@link AliasFor}) of those here.
+ * <p>On a class, it limits every public method, and all of them share one limit; on a controller, it limits the handler
+ * methods, once per request. An annotation on a method replaces that of its class, and {@link RateLimitExempt} excludes the
+ * method. If it is repeated, all limits must admit the call, and a rejection by one charges none of the others. As a
+ * meta-annotation, it defines a composed annotation, whose attributes are aliases ({@link AliasFor}) of these.
  *
  * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which overrides the
- * annotation, one by one; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
- * {@link String} can contain placeholders ({@code ${name}}). A value that is out of range, or that the algorithm or the
- * policy does not support, fails startup with an {@link InvalidRateLimitException}.
+ * annotation, one by one; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type {@link String}
+ * can contain placeholders ({@code ${name}}). A value that is out of range, or that the algorithm or the policy does not
+ * support, fails startup with an {@link InvalidRateLimitException}.
  *
  * @see RateLimits
  */
@@ -40,17 +40,16 @@ public @interface RateLimited {
     String value() default "";
 
     /**
-     * Name of the limit in metrics, headers and {@code rate-limit.limits.<name>}. Methods that name the same limit share
-     * it. Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in
-     * {@code Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code
-     * SimpleClassName}.
+     * Name of the limit in meters, headers and {@code rate-limit.limits.<name>}. Methods that name the same limit share it.
+     * Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in {@code
+     * Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code SimpleClassName}.
      */
     @AliasFor("value")
     String name() default "";
 
     /**
-     * The algorithm of the limit. {@link Algorithm#DEFAULT}: that of the limit's properties, else
-     * {@code rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}.
+     * The algorithm of the limit. Default ({@link Algorithm#DEFAULT}): that in the properties of the limit, else {@code
+     * rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}.
      */
     Algorithm algorithm() default Algorithm.DEFAULT;
 
@@ -64,9 +63,10 @@ public @interface RateLimited {
     String rate() default "";
 
     /**
-     * Burst capacity, permits that an idle caller can use back to back, from 1 to 10<sup>15</sup>; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for
-     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default ({@link Long#MIN_VALUE}): the number in {@link #rate}, so {@code
-     * 5/m} admits 5 back to back; for SMOOTH_BURSTY one second of the rate.
+     * Burst capacity: permits that an idle caller can use back to back, from 1 to 10<sup>15</sup>. For {@link
+     * Algorithm#LEAKY_BUCKET} the capacity of the queue; for {@link Algorithm#SMOOTH_BURSTY} the stored permits, from 0.
+     * Default ({@link Long#MIN_VALUE}): the number in {@link #rate}, so {@code 5/m} admits 5 back to back; for SMOOTH_BURSTY
+     * one second of the rate.
      */
     long burst() default Long.MIN_VALUE;
 
@@ -77,9 +77,9 @@ public @interface RateLimited {
     String warmup() default "";
 
     /**
-     * The day on which the windows of a rate per week, month or year start, at midnight of the limit's {@code zone}: {@code
-     * MONDAY} (of weeks; the default), {@code 15} (of months, default 1; in a month with fewer days, the last) or {@code 04-01}
-     * (of years, default 01-01; 02-29 is the last of February).
+     * First day of the windows of a rate per week, month or year, at midnight in the {@code zone} of the limit. For weeks
+     * {@code MONDAY} (the default) or another day; for months {@code 15} (default 1; in a shorter month, its last day); for
+     * years {@code 04-01} (default 01-01; 02-29 is the last day of February).
      */
     String startsOn() default "";
 
@@ -91,60 +91,64 @@ public @interface RateLimited {
 
     /**
      * SpEL expression that selects the caller: each key has its own limit. Default: all calls share one limit. Parameters are
-     * {@code #name} (or {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in
-     * a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Clients
-     * control headers and sessions, so look them up in a bean: {@code @keys.owner(header('X-Api-Key'))}. A null or
-     * blank key is handled by {@code missing-key}; an expression that throws fails the call. Not for {@link Algorithm#ADAPTIVE}.
+     * {@code #name} (or {@code #a0}), beans {@code @bean}. The root object has {@code method}, {@code args}, {@code target},
+     * and in a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id).
+     * Clients control headers and sessions, so look them up in a bean: {@code @keys.owner(header('X-Api-Key'))}. A null or
+     * blank key is handled by {@code missing-key}; an expression that throws fails the call. Not for {@link
+     * Algorithm#ADAPTIVE}.
      */
     String key() default "";
 
     /**
-     * Cost of a call in permits: a whole number from 1, or a SpEL expression that sees the same as {@link #key} and returns 0 or
-     * more. A fraction is rounded up. A call of 0 permits is admitted and takes none. Any other value fails the call. More permits
-     * than the limit ever admits fail startup as a number; as the value of an expression, they reject the call. Default: 1.
+     * Cost of a call in permits: a whole number from 1, or a SpEL expression with the same variables as {@link #key} that
+     * returns 0 or more. A fraction is rounded up. A call of 0 permits is admitted and uses none. Any other value fails the
+     * call. A number above the maximum that the limit can ever admit fails startup; as the value of an expression, it rejects
+     * the call. Default: 1.
      */
     String permits() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and returns a boolean; if it is false, the limit does not apply to
-     * the call. Another value fails the call. Default: the limit always applies.
+     * SpEL expression with the same variables as {@link #key} that returns a boolean; if it is false, the limit does not
+     * apply to the call. Any other value fails the call. Default: the limit always applies.
      */
     String when() default "";
 
     /**
-     * SpEL expression for the actual cost of the call, evaluated when it completes: the difference to {@link #permits},
-     * which the call reserves, is refunded or charged in addition. Sees the same as {@link #key}, and {@code #result} (null
-     * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
-     * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of a
-     * stream, else 1, or 0 after an error) and {@code #cancelled} (whether a disconnected client, a timeout or a caller
-     * ended it early); these hide parameters of the same name, which {@code #a0} still names. A call that was
-     * cancelled costs at least its reservation, unless the expression reads {@code #cancelled}. A future or a result that
-     * Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The value is a
-     * number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays charged
-     * with its reservation. Not for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}. Default: a call costs its reservation.
+     * SpEL expression for the actual cost of the call, evaluated when it completes: the difference to {@link #permits}, which
+     * the call reserves, is refunded or charged in addition. It has the same variables as {@link #key}, and {@code #result}
+     * (null if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null
+     * if it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of
+     * a stream, else 1, or 0 after an error) and {@code #cancelled} (whether a disconnected client, a timeout or a caller
+     * ended it early). These hide parameters of the same name, which are still available as {@code #a0}. A cancelled call
+     * costs at least its reservation, unless the expression reads {@code #cancelled}. A future, or an asynchronous result of
+     * Spring MVC, is charged when it has completed; a streamed response when the response has ended. The value is a number
+     * from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays charged with its
+     * reservation. Not for {@link Algorithm#CONCURRENCY} and {@link Algorithm#ADAPTIVE}. Default: a call costs its
+     * reservation.
      */
     String charge() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key}. It returns the name of the caller's plan, one of {@code
-     * rate-limit.limits.<name>.tiers}, or the caller's own numbers: a text such as {@code 500/m} or {@code 500/m burst 1000}, or
-     * a {@link CallerLimit}. For null, a blank or an unknown name, and for numbers that the limit cannot have, the limit itself
-     * applies; so it does for numbers that a client can choose. What a caller has used stays used when its numbers change.
-     * Evaluated for each call. Default: none.
+     * SpEL expression with the same variables as {@link #key}. It returns the name of the caller's plan, one of {@code
+     * rate-limit.limits.<name>.tiers}, or the caller's own numbers: a text such as {@code 500/m} or {@code 500/m burst 1000},
+     * or a {@link CallerLimit}. The limit itself applies for null, for a blank or unknown name, for numbers that the limit
+     * does not support, and for numbers that a client can choose. The used permits are kept when the numbers of a caller
+     * change. Evaluated for each call. Default: none.
      */
     String tier() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and returns the priority of the call, one of {@code
-     * rate-limit.limits.<name>.priorities}, whose first is the highest: {@code #vip ? 'critical' : 'batch'}. A constant needs
-     * quotes. Null, a blank and an unknown name are the priority in the middle. Clients must not control it. For
-     * {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}. Default: none, all calls are equal.
+     * SpEL expression with the same variables as {@link #key} that returns the priority of the call, one of {@code
+     * rate-limit.limits.<name>.priorities}, of which the first is the highest: {@code #vip ? 'critical' : 'batch'}. A
+     * constant needs quotes. Null, and a blank or unknown name, mean the priority in the middle. Clients must not control it.
+     * For {@link Algorithm#ADAPTIVE} and {@link Algorithm#CONCURRENCY}. Default: none, all calls are equal.
      */
     String priority() default "";
 
     /**
-     * Handling of a call over the limit. {@link Policy#DEFAULT}: that of the limit's properties, else {@link Policy#WAIT}
-     * for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}.
+     * How a call over the limit is handled. Default ({@link Policy#DEFAULT}): the policy in the properties of the limit, else
+     * {@link Policy#WAIT} for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link
+     * Policy#REJECT}.
      */
     Policy policy() default Policy.DEFAULT;
 
@@ -155,18 +159,19 @@ public @interface RateLimited {
     String maxWait() default "";
 
     /**
-     * Name of a method of the same class that is called instead of a rejected call: with the same parameters, optionally followed by a {@link
-     * io.ratelimited.core.RateLimitExceededException}, and a compatible return type. Never called for exceptions of
-     * the method itself. A method with several limits has one fallback, whichever of them rejects. Default: the exception
-     * is thrown.
+     * Name of a method of the same class that is called instead of a rejected call. It has the same parameters, optionally
+     * followed by a {@link io.ratelimited.core.RateLimitExceededException}, and a compatible return type. It is not called
+     * for exceptions of the method itself. A method with several limits has one fallback for all of them. Default: the
+     * exception is thrown.
      */
     String fallback() default "";
 
     /**
-     * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no blocks.
-     * Every call of the key is rejected until then. A violation is a call that the limit itself rejects, because it would have to wait
-     * longer than {@link #maxWait} allows; with {@link #charge} only a charge after which what was charged leaves no permit. Only for a limit whose calls have a {@link #key}; not for {@link
-     * Algorithm#CONCURRENCY}. Default: no blocks.
+     * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no
+     * blocks. Every call of the key is rejected until then. A violation is a call that the limit itself rejects, because it
+     * would have to wait longer than {@link #maxWait}. With {@link #charge}, a violation is only a charge after which the
+     * charged permits leave no permit. Only for limits with a {@link #key}; not for {@link Algorithm#CONCURRENCY}. Default:
+     * no blocks.
      */
     String block() default "";
 
@@ -183,9 +188,10 @@ public @interface RateLimited {
     String blockMax() default "";
 
     /**
-     * SpEL expression that sees the same as {@link #key} and returns a boolean: if it is true, a block of the key does not reject the call, and
-     * the call starts none; the limit still counts it. Read something that clients cannot spoof, such as a signed cookie of a known device: {@code "@devices.isKnown(#username)"}. Another value fails the call. Only with {@link #block}. Default:
-     * blocks apply to every call.
+     * SpEL expression with the same variables as {@link #key} that returns a boolean: if it is true, a block of the key does
+     * not reject the call, and the call starts none; the limit still counts it. Read something that clients cannot spoof,
+     * such as a signed cookie of a known device: {@code "@devices.isKnown(#username)"}. Any other value fails the call. Only
+     * with {@link #block}. Default: blocks apply to every call.
      */
     String blockUnless() default "";
 

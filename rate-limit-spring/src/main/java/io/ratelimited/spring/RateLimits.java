@@ -9,102 +9,103 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Calls under the limits of the application, by name: for code without annotations. A bean of the application, beside {@link
- * RateLimitOperations}, which shows and changes limits. Thread-safe. A {@code null} key is the one budget of a limit without
- * keys.
+ * Makes calls under the limits of the application, by name, for code without annotations. A bean of the application, next to
+ * {@link RateLimitOperations}, which shows and changes limits. Thread-safe. All calls with a {@code null} key share one
+ * limit.
  *
- * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has, for an object that
- * is no key ({@link io.ratelimited.core.CanonicalKey}), for a key of an ADAPTIVE limit, and for less than 1 permit. With {@code rate-limit.enabled: false} every
- * call is admitted, whatever its name.
+ * <p>Every method throws {@link IllegalArgumentException} for an unknown name of a limit, for an object that is not a key
+ * ({@link io.ratelimited.core.CanonicalKey}), for a key under an ADAPTIVE limit, and for a negative number of permits. With
+ * {@code rate-limit.enabled: false}, every call is admitted under any name.
  */
 public interface RateLimits {
 
     /**
-     * Takes a permit if the call may go at once, whatever the policy of the limit. Does not report to a web request: the
-     * caller decides about the consequences of a refusal.
+     * Takes a permit if the call can proceed immediately, regardless of the policy of the limit. Has no effect on a web
+     * response: the caller handles a rejection.
      */
     boolean tryAcquire(String name, @Nullable Object key);
 
     /**
-     * Takes permits if the call may go at once, whatever the policy of the limit.
+     * Takes permits if the call can proceed immediately, regardless of the policy of the limit.
      *
-     * @param permits 0 or more; 0 asks for nothing, and goes
+     * @param permits 0 or more; a call of 0 permits is admitted and uses none
      */
     boolean tryAcquire(String name, @Nullable Object key, long permits);
 
     /**
-     * Calls the supplier under the limit, as an annotated method is called: refuses, waits or counts by its policy,
-     * and reports to the web request of this thread, if there is one, whose response has the fields of the limit.
+     * Calls the supplier under the limit, like an annotated method: depending on the policy, a call over the limit is
+     * rejected, waits, or is only counted. If this thread serves a web request, the response has the headers of the limit.
      *
-     * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
+     * @throws io.ratelimited.core.RateLimitExceededException if the call is rejected
      */
     <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call);
 
     /**
-     * Calls the supplier under the limit without blocking the caller; the call counts as in flight until its stage
-     * completes.
+     * Calls the supplier under the limit without blocking the caller. The call is in flight until its stage completes.
      *
-     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} when the call is refused; cancelling it
-     *     while it waits gives the permits back
+     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} if the call is rejected; cancelling it while
+     *     it waits refunds the permits
      */
     <T extends @Nullable Object> CompletableFuture<T> executeAsync(
             String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call);
 
     /**
-     * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed:
-     * {@link ReservedPermits#settle} charges its cost, and {@link ReservedPermits#cancel} gives everything back. Refuses,
-     * waits or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
+     * Reserves permits for a call whose cost is known only afterwards, such as a streamed response: {@link
+     * ReservedPermits#settle} charges its cost, and {@link ReservedPermits#cancel} refunds all permits. Depending on the
+     * policy, a call over the limit is rejected, waits, or is only counted. If this thread serves a web request, the response
+     * has the headers of the limit.
      *
-     * @param permits 0 or more; 0 takes nothing, and can be settled for the cost of the call
-     * @return the permits, to be closed when the call has ended
-     * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
+     * @param permits 0 or more; 0 uses none, and can be settled for the cost of the call
+     * @return the permits, which must be closed when the call has ended
+     * @throws io.ratelimited.core.RateLimitExceededException if the call is rejected
      */
     ReservedPermits reserve(String name, @Nullable Object key, long permits);
 
     /**
      * {@link #reserve} without blocking the caller.
      *
-     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} when the call is refused; cancelling it
-     *     gives the permits back
+     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} if the call is rejected; cancelling it
+     *     refunds the permits
      */
     CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
 
     /**
-     * The same limits, for calls of a class as {@link RateLimited#priority} names it: {@code
-     * limits.withPriority("batch").execute("exports", null, call)}. Limits without {@code priorities} do not read it, nor does
+     * Returns the same limits for calls with a priority, as in {@link RateLimited#priority}: {@code
+     * limits.withPriority("batch").execute("exports", null, call)}. Limits without {@code priorities} ignore it, and so does
      * {@link #tryAcquire}.
      *
-     * @param priority the name of the class; null, a blank name and one that is not configured are the class in the middle
+     * @param priority name of the priority; null, and a blank or unknown name, mean the priority in the middle
      * @return immutable
      */
     RateLimits withPriority(@Nullable String priority);
 
     /**
-     * Returns the decision that {@link #tryAcquire} would make now; {@link Decision#blocked} says whether the key is blocked.
-     * Changes nothing.
+     * Returns the decision that {@link #tryAcquire} would make now; {@link Decision#blocked} shows whether the key is
+     * blocked. Changes nothing.
      */
     Decision peek(String name, @Nullable Object key);
 
     /**
-     * Returns the rest of each limit whose calls have a key, for a page that shows callers their quotas. Each decision is
-     * the one that {@link #peek} returns: this takes nothing, and remembers no key. The limit itself is asked, not its
-     * tiers, with the numbers that the last call of the key had from its tier expression, if this instance remembers them; unless the caller has an {@link RateLimitOperations#override override}.
+     * Returns the remaining permits of a caller for each limit with a key, for example for a page that shows quotas. Each
+     * decision is that of {@link #peek}: this uses no permits, and tracks no key. It is the decision of the caller's {@link
+     * RateLimitOperations#override override}, if there is one. Otherwise it is that of the limit itself, not of its tiers,
+     * with the numbers that the tier expression returned for the last call of the key, if this instance still tracks the key.
      *
-     * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
-     * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
-     * full. A limit on Redis takes a command, one after the other; like {@link #peek} this waits for the answer, and
-     * {@link Decision#source} shows the place of the decision when there is none.
+     * <p>Limits under {@link Policy#SHADOW} are omitted, because they reject no call. The annotation, route or properties of
+     * a limit show whether it has keys. A key that only another limit uses, such as a client IP among usernames, has all
+     * permits. Each limit on Redis needs a command, one after the other. Like {@link #peek}, this blocks until Redis has
+     * responded; {@link Decision#source} shows what has decided if Redis is unavailable.
      *
-     * @param key {@code null} for calls without a key: then limits are left out that refuse them or do not apply to them
-     * @return by name of the limit; empty with {@code rate-limit.enabled: false}
+     * @param key {@code null} for calls without a key: limits that reject such calls, or do not apply to them, are omitted
+     * @return sorted by name of the limit; empty with {@code rate-limit.enabled: false}
      */
     List<Decision> remaining(@Nullable Object key);
 
     /**
-     * {@link #remaining(Object)} of a caller in a tier.
+     * {@link #remaining(Object)} for a caller with a tier.
      *
-     * @param tier asked wherever a limit has a tier of this name; or numbers such as {@code 500/m}, which are asked wherever a
-     *     limit can have them; a limit without it is asked itself
+     * @param tier name of a tier, or numbers such as {@code 500/m}; the limit itself decides if it has no such tier, or does
+     *     not support the numbers
      */
     List<Decision> remaining(@Nullable Object key, @Nullable String tier);
 }

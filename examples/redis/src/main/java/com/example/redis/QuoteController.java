@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.RestController;
 class QuoteController {
 
     @GetMapping("/quotes/{symbol}")
-    @RateLimited(name = "quotes", rate = "4/m", key = "clientIp")
+    @RateLimited(name = "quotes", rate = "5/m", key = "clientIp")
     String quote(@PathVariable String symbol) {
         return symbol + " 42.00";
     }

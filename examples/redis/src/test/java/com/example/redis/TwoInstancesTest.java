@@ -13,7 +13,7 @@ import redis.embedded.RedisServer;
 class TwoInstancesTest {
 
     @Test
-    void theFifthCallIsRejectedByWhicheverInstanceItReaches() throws IOException {
+    void theSixthCallIsRejectedByWhicheverInstanceItReaches() throws IOException {
         int redisPort = freePort();
         RedisServer redis = RedisServer.newRedisServer()
                 .port(redisPort)
@@ -26,8 +26,9 @@ class TwoInstancesTest {
             assertThat(status(second)).isEqualTo(200);
             assertThat(status(first)).isEqualTo(200);
             assertThat(status(second)).isEqualTo(200);
-            assertThat(status(first)).isEqualTo(429);
+            assertThat(status(first)).isEqualTo(200);
             assertThat(status(second)).isEqualTo(429);
+            assertThat(status(first)).isEqualTo(429);
         } finally {
             redis.stop();
         }
@@ -35,7 +36,11 @@ class TwoInstancesTest {
 
     private static ConfigurableApplicationContext start(int redisPort) {
         return SpringApplication.run(
-                RedisApplication.class, "--server.port=0", "--rate-limit.redis.url=redis://localhost:" + redisPort);
+                RedisApplication.class,
+                "--server.port=0",
+                "--rate-limit.redis.url=redis://localhost:" + redisPort,
+                // No permit is refilled during the test, however slow the machine is.
+                "--rate-limit.limits.quotes.rate=5/d");
     }
 
     private static int status(ConfigurableApplicationContext instance) {

@@ -10,9 +10,9 @@ import reactor.core.publisher.Mono;
 @RestController
 class QuoteController {
 
-    /** The limit is asked when the response subscribes. No thread is blocked, on Redis neither. */
+    /** The limit decides at the subscription. No thread is blocked, also on Redis. */
     @GetMapping("/quotes/{symbol}")
-    @RateLimited(name = "quotes", rate = "3/m", key = "clientIp")
+    @RateLimited(name = "quotes", rate = "5/m", key = "clientIp")
     Mono<String> quote(@PathVariable String symbol) {
         return Mono.just(symbol + " 42.00");
     }

@@ -1,5 +1,6 @@
 package com.example.webflux;
 
+import io.ratelimited.spring.test.AutoConfigureRateLimits;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.SpringBootTest;
@@ -8,6 +9,7 @@ import org.springframework.http.MediaType;
 import org.springframework.test.web.reactive.server.WebTestClient;
 
 @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.RANDOM_PORT)
+@AutoConfigureRateLimits
 class WebFluxTest {
 
     @LocalServerPort
@@ -22,8 +24,8 @@ class WebFluxTest {
     }
 
     @Test
-    void theFourthCallOfAMethodIsRejected() {
-        for (int call = 1; call <= 3; call++) {
+    void theSixthCallOfAMethodIsRejected() {
+        for (int call = 1; call <= 5; call++) {
             client.get()
                     .uri("/quotes/ACME")
                     .exchange()

@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** A period of the calendar, whose length in hours depends on when it starts. */
+/** A calendar period, whose length in hours depends on its start. */
 public enum CalendarPeriod {
     WEEK(7, 0, "MONDAY"),
     MONTH(31, 1, "1"),
@@ -21,7 +21,7 @@ public enum CalendarPeriod {
         this.firstDay = firstDay;
     }
 
-    /** The period of that name; null if there is none. */
+    /** Returns the period with this name; null if there is none. */
     public static @Nullable CalendarPeriod of(String name) {
         return Stream.of(values())
                 .filter(period -> period.toString().equals(name))
@@ -29,22 +29,24 @@ public enum CalendarPeriod {
                 .orElse(null);
     }
 
-    /** The most days that it has, of 24 hours each: 7, 31, 366. For estimates: clocks that are moved may lengthen it. */
+    /**
+     * Returns its maximum length in days of 24 hours: 7, 31, 366. For estimates only, because clock changes can lengthen it.
+     */
     public Duration longest() {
         return longest;
     }
 
-    /** Returns how many months it is; 0 for a week. */
+    /** Returns its number of months; 0 for a week. */
     public int months() {
         return months;
     }
 
-    /** The day on which it starts if nothing else is stated, as in {@link CalendarWindows#startsOn}. */
+    /** Returns the default of its first day, as in {@link CalendarWindows#startsOn}. */
     String firstDay() {
         return firstDay;
     }
 
-    /** The name as in a rate: {@code month}. */
+    /** Returns the name as in a rate: {@code month}. */
     @Override
     public String toString() {
         return name().toLowerCase(Locale.ROOT);

@@ -14,14 +14,14 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Weeks, months or years, each from midnight of its first day in a zone to the next one. Where the clocks skip that midnight,
- * a window starts when they are moved; where they show it twice, at the first. Immutable.
+ * Windows of a week, month or year, each from midnight of its first day in a time zone. If clocks skip that midnight, the
+ * window starts at the clock change; if they show it twice, at the first one. Immutable.
  *
  * @param period the period of a window
  * @param month in which a year starts, from 1 to 12; 1 for other periods
- * @param day on which a window starts: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a month that has
- *     fewer days, on its last
- * @param zone whose midnight it is
+ * @param day on which a window starts: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a shorter month,
+ *     its last day
+ * @param zone time zone of the midnight
  */
 public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId zone) {
 
@@ -33,10 +33,10 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
     private static final Pattern DAY_OF_MONTH = Pattern.compile("\\d{1,2}");
     private static final Pattern DAY_OF_YEAR = Pattern.compile("(\\d{2})-(\\d{2})");
 
-    /** @throws DateTimeException when the period cannot begin on such a day */
+    /** @throws DateTimeException if the period cannot start on such a day */
     public CalendarWindows {
         if (period != CalendarPeriod.YEAR && month != 1) {
-            throw new DateTimeException("only a year begins in a month: " + month);
+            throw new DateTimeException("only a year starts in a month: " + month);
         }
         int last = period == CalendarPeriod.WEEK
                 ? DAYS
@@ -48,12 +48,12 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
     }
 
     /**
-     * The windows of a period that begin on a day.
+     * Returns the windows of a period with a first day.
      *
      * @param startsOn a day of the week ({@code MONDAY}, the default), of the month ({@code 15}; default 1) or of the year
      *     ({@code 04-01}; default 01-01); null for the default
-     * @throws IllegalArgumentException when the period has no such day; the message shows the value and what it can
-     *     be, and ends with the value
+     * @throws IllegalArgumentException if the period has no such day; the message shows the valid values, and ends with the
+     *     value
      */
     public static CalendarWindows of(CalendarPeriod period, @Nullable String startsOn, ZoneId zone) {
         String text = startsOn == null ? period.firstDay() : startsOn.strip();
@@ -92,7 +92,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
                 "is " + text + ", but must be " + days + " for a rate per " + period, cause);
     }
 
-    /** The day on which windows begin, as it is written: {@code MONDAY}, {@code 15}, {@code 04-01}. */
+    /** Returns the first day as text: {@code MONDAY}, {@code 15}, {@code 04-01}. */
     public String startsOn() {
         return switch (period) {
             case WEEK -> DayOfWeek.of(day).name();
@@ -101,7 +101,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
         };
     }
 
-    /** Returns the number of a window, counted from about 1970. */
+    /** Returns the number of the window of an instant, counted from about 1970. */
     public long index(Instant instant) {
         long index = index(LocalDate.ofInstant(instant, zone));
         // Clocks that are set back over midnight show the day before once more.
@@ -117,7 +117,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
         return Math.floorDiv(months, period.months());
     }
 
-    /** The first instant of a window. */
+    /** Returns the first instant of a window. */
     public Instant start(long index) {
         return firstDay(index).atStartOfDay(zone).toInstant();
     }
@@ -130,7 +130,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
         return first.atDay(Math.min(day, first.lengthOfMonth()));
     }
 
-    /** Returns how long the window lasts that an instant is in. */
+    /** Returns the length of the window of an instant. */
     public Duration length(Instant instant) {
         long index = index(instant);
         return Duration.between(start(index), start(index + 1));

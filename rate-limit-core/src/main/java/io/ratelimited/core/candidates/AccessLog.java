@@ -50,11 +50,11 @@ final class AccessLog {
         Map<String, String> fields = line.startsWith("{") ? new Json(line).fields() : common(line);
         String at = fields.get(time);
         if (at == null) {
-            throw new IllegalArgumentException("there is no field " + time + ", only " + fields.keySet());
+            throw new IllegalArgumentException("there is no field " + time + "; there are " + fields.keySet());
         }
         String caller = key == null ? null : fields.get(key);
         if (key != null && caller == null && !line.startsWith("{")) {
-            throw new IllegalArgumentException("there is no field " + key + ", only " + fields.keySet());
+            throw new IllegalArgumentException("there is no field " + key + "; there are " + fields.keySet());
         }
         return new Call(nanos(at), "-".equals(caller) ? null : caller);
     }
@@ -62,7 +62,7 @@ final class AccessLog {
     private static Map<String, String> common(String line) {
         Matcher matcher = COMMON.matcher(line);
         if (!matcher.matches()) {
-            throw new IllegalArgumentException("it is neither of the Common Log Format nor an object of JSON");
+            throw new IllegalArgumentException("it is neither in the Common Log Format nor a JSON object");
         }
         Map<String, String> fields = new HashMap<>();
         for (int i = 0; i < FIELDS.length; i++) {

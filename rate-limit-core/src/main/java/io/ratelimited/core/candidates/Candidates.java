@@ -41,7 +41,7 @@ public final class Candidates {
         }
         if (texts.equals(List.of(AUTO))) {
             if (live.isClosed() || live.isUnlimited()) {
-                throw invalid("are auto, but the rate is " + live.rate() + "; state the rates, such as 50/m, 100/m");
+                throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
             }
             return steps(live, 4);
         }
@@ -68,14 +68,14 @@ public final class Candidates {
             String why = String.valueOf(ex.getMessage());
             throw why.endsWith("[RL-290]")
                     ? (InvalidLimitException) ex
-                    : invalid("contain \"" + text + "\", which is no rate of this limit: " + why);
+                    : invalid("contain \"" + text + "\", which is not a rate that this limit can have: " + why);
         }
     }
 
     private static Limit bounded(Limit limit) {
         if (limit.algorithm() == Algorithm.SLIDING_LOG && limit.rate().permits() > MOST_OF_A_LOG) {
             throw invalid("contain " + limit.rate() + ", but must have at most " + MOST_OF_A_LOG
-                    + " permits under SLIDING_LOG, which remembers each call");
+                    + " permits under SLIDING_LOG, which stores each call");
         }
         return limit;
     }

@@ -97,7 +97,7 @@ public final class CandidatesCommand {
             new CandidatesCommand(options, files, out).run();
             return 0;
         } catch (IOException ex) {
-            err.println("The file cannot be read: " + ex.getMessage() + ". Check its name and its rights.");
+            err.println("The file cannot be read: " + ex.getMessage() + ". Check its name and permissions.");
         } catch (IllegalArgumentException ex) {
             err.println(ex.getMessage());
         }
@@ -205,11 +205,11 @@ public final class CandidatesCommand {
     private void print(double below) {
         if (bad > 0) {
             out.println(
-                    bad + (bad == 1 ? " line" : " lines") + " could not be read and did not count, such as: [RL-292]");
+                    bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped, such as: [RL-292]");
             unreadable.forEach(line -> out.println("  " + line));
         }
         if (late > 0) {
-            out.println(late + " calls were more than " + SORTED + " lines too late, and count as of the call before.");
+            out.println(late + " calls were more than " + SORTED + " lines out of order, and count at the time of the call before them.");
         }
         if (tracker == null) {
             out.println("There are no calls.");

@@ -23,27 +23,26 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in the memory of this process. Checks the arguments and passes them to a {@link CellRateLimiter} for a limit that
- * counts over time, or to a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
- * {@link #tryAcquire} on a known key allocates nothing.
+ * Decides in the memory of this process. Thread-safe; no lock is held while a caller waits, and {@link #tryAcquire} on a
+ * known key allocates nothing.
  */
 public final class InMemoryRateLimiter implements MemoryLimiter {
 
-    /** Keys remembered by a limit for which no other number is set. */
+    /** Default of the maximum number of keys. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
     private final BlockObservers observers;
     private final MemoryLimiter limiter;
 
-    /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
+    /** Creates a limiter on the system clock, for up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
     public InMemoryRateLimiter(Limit limit) {
         this(limit, Ticker.system(), DEFAULT_MAXIMUM_KEYS);
     }
 
     /**
-     * @param maximumKeys the largest number of keys to remember, 1 or more; an evicted key is folded into shared
-     *     state, so that a flood of keys gives nobody more than the limit
-     * @throws IllegalArgumentException when it is less
+     * @param maximumKeys the maximum number of tracked keys, 1 or more; the used permits of evicted keys are kept in shared
+     *     state, so that a flood of keys gives no caller more than the limit
+     * @throws IllegalArgumentException if it is less
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
         this(limit, ticker, () -> maximumKeys);
@@ -52,9 +51,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
         }
     }
 
-    /**
-     * @param maximumKeys asked once, when the first key comes: the largest number of keys to remember, 1 or more
-     */
+    /** @param maximumKeys the maximum number of tracked keys, 1 or more; called once, for the first key */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
         this.observers = new BlockObservers();
         this.limiter = limit.algorithm().countsCallsInFlight()

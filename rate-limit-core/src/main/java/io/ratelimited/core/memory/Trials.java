@@ -6,9 +6,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * What several limits of one algorithm would decide about the calls of a key, at times that the caller states: with the steps
- * of the limiter in memory, but without its clock, its keys, its waits and its blocks. Immutable; what it has decided is in
- * {@link Key}.
+ * The decisions of several limits with one algorithm on the calls of a key, at given times: with the code of the limiter in
+ * memory, but without its clock, keys, waits and blocks. Immutable; the state is in {@link Key}.
  */
 public final class Trials {
 
@@ -18,8 +17,8 @@ public final class Trials {
     private final boolean charged;
 
     /**
-     * @param limits at least one, that count over time by the same algorithm
-     * @param now the time from which calls are judged, in nanoseconds of {@link #followsCalendar}
+     * @param limits one or more, which count over time with the same algorithm
+     * @param now the start, in nanoseconds; see {@link #followsCalendar}
      */
     public Trials(List<Limit> limits, long now) {
         this.limits = limits.stream()
@@ -31,17 +30,20 @@ public final class Trials {
         this.charged = limits.get(0).isCharged();
     }
 
-    /** Returns whether time is wall-clock time, in nanoseconds since 1970. Other algorithms only need one that moves evenly. */
+    /**
+     * Returns whether times must be wall-clock times, in nanoseconds since 1970. Other algorithms work with any monotonic
+     * time.
+     */
     public boolean followsCalendar() {
         return calendar;
     }
 
-    /** Returns whether each call has to be judged when it comes: calls are spaced, or charged before the next one. */
+    /** Returns whether each call must be decided when it arrives, because calls are spaced, or charged before the next one. */
     public boolean judgesEach() {
         return paced || charged;
     }
 
-    /** The states of a new key. */
+    /** Returns the state of a new key. */
     public Key begin(long now) {
         Cell[] cells = new Cell[limits.length];
         for (int i = 0; i < cells.length; i++) {
@@ -50,7 +52,7 @@ public final class Trials {
         return new Key(cells);
     }
 
-    /** The states of one key, one under each limit. Thread-safe. */
+    /** The state of one key under each limit. Thread-safe. */
     public final class Key {
 
         private final Cell[] cells;
@@ -60,12 +62,12 @@ public final class Trials {
         }
 
         /**
-         * Takes the permits of equal calls of one instant from the budget under one limit; where calls are charged when they
-         * end, only looks whether they are there.
+         * Decides equal calls of one instant under one limit, and takes their permits. If calls are charged when they
+         * complete, it only checks whether the permits are available.
          *
-         * @param limit its position
-         * @param permits of each call; 0 asks for nothing, and less is rejected by every limiter as an error
-         * @param maxWaitNanos the longest wait of a call, inclusive
+         * @param limit position of the limit, from 0
+         * @param permits of each call, 0 or more; 0 uses none
+         * @param maxWaitNanos the maximum wait of a call, inclusive
          * @return how many of the calls the limit would have rejected
          */
         public long rejected(int limit, long calls, long permits, long now, long maxWaitNanos) {
@@ -93,7 +95,7 @@ public final class Trials {
             return 0;
         }
 
-        /** Charges a call that has ended, under each limit that admits it. */
+        /** Charges a completed call under each limit that admits it. */
         public synchronized void charge(long permits, long cost, long now, long maxWaitNanos) {
             for (int i = 0; i < cells.length && cost > 0; i++) {
                 if (rejected(i, 1, permits, now, maxWaitNanos) == 0) {
@@ -104,7 +106,7 @@ public final class Trials {
             }
         }
 
-        /** Returns whether every state is that of a new key, so that the key can be dropped and begun again. */
+        /** Returns whether the state equals that of a new key, so that it can be dropped. */
         public boolean isInitial(long now) {
             for (Cell cell : cells) {
                 if (cell.nanosToInitial(now) > 0) {

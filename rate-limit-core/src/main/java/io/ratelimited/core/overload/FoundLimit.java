@@ -5,18 +5,18 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a limiter of {@code ADAPTIVE} knows now. The numbers are read one after the other while calls go on. Immutable.
+ * The current adaptive limit of {@code ADAPTIVE}. The numbers are read one after the other while calls continue. Immutable.
  *
  * <p>Experimental: may change in a minor release.
  *
- * @param limit the limit that was found, in calls in flight; {@code maxConcurrent} while nothing is short. To find it, the
- *     limiter admits up to 15 % more or fewer for a moment; calls of the highest of several classes may use 30 % more, or three
- *     times the root of the limit where that is more. It never admits more than {@code maxConcurrent}
- * @param baseTime the latency of a call that waits for no other, as far as it is known; null before the first calls have
- *     ended, and while it is sought
+ * @param limit the current limit, in calls in flight; {@code maxConcurrent} without overload. To adapt it, the limiter admits
+ *     up to 15 % more or fewer for a moment. Calls of the highest of several priorities can use 30 % more, or three times the
+ *     square root of the limit if that is more. It never admits more than {@code maxConcurrent}
+ * @param baseTime baseline latency: that of a call that waits for no other. Null before the first calls have completed, and
+ *     while it is measured
  * @param inFlight calls in flight
- * @param waiting callers that wait for a place
- * @param refused calls rejected since the limiter began, by the number of their class; of one element without classes
+ * @param waiting waiting callers
+ * @param refused rejected calls since the start of the limiter, by the rank of their priority; one element without priorities
  * @param lastChange the last change of the limit
  */
 public record FoundLimit(

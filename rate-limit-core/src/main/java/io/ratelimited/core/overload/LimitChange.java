@@ -1,27 +1,27 @@
 package io.ratelimited.core.overload;
 
 /**
- * A change of the limit that {@code ADAPTIVE} has found. Immutable.
+ * A change of the adaptive limit of {@code ADAPTIVE}. Immutable.
  *
  * <p>Experimental: may change in a minor release.
  *
- * @param nanos the time of the change, as the ticker of the limiter counts it
- * @param from calls in flight that were the limit before
- * @param to calls in flight that are the limit now
+ * @param nanos the time of the change, in nanoseconds of the ticker of the limiter
+ * @param from previous limit, in calls in flight
+ * @param to new limit, in calls in flight
  */
 public record LimitChange(long nanos, int from, int to, Reason reason) {
 
     /** The reason for a change. */
     public enum Reason {
-        /** The limiter has started; nothing is limited. */
+        /** The limiter has started; calls are not limited yet. */
         START,
-        /** Nothing is short any more, or calls are as quick as with fewer in flight: more are admitted, or as many as may be. */
+        /** There is no overload any more, or calls are as fast as with lower concurrency: more calls are admitted, or all. */
         ROOM,
-        /** More calls in flight served more. */
+        /** Concurrency increased throughput. */
         SERVES_MORE,
-        /** More calls in flight served no more, and took longer. */
+        /** Concurrency added latency, not throughput. */
         SERVES_NO_MORE,
-        /** Many answers came too late, or met an overloaded service. */
+        /** Many responses were late, or met an overloaded remote service. */
         LATE,
         /** The bounds of the limit were changed. */
         BOUNDS

@@ -13,38 +13,39 @@ import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
- * others as they were. The refusal does not depend on the order of the claims: it names every limit that refuses, and its
- * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter; a limit
- * that nobody can decide refuses for the shortest of all.
+ * Several limits on one call, all or nothing: every limit is checked before any is charged, so that a rejection leaves the
+ * others unchanged. The rejection does not depend on the order of the claims: it names every limit that rejects, and its
+ * decision has the longest wait time. "Never" is longer than every time, and an unknown time is shorter; a limit whose
+ * backend is unavailable has the shortest.
  *
- * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
- * more. In memory such permits refuse no call and delay none: a call that they would refuse is decided again when they are
- * given back or kept, a few instructions later ({@link JointLocks}).
+ * <p>If another caller uses permits between the check and the charge, the charged permits are refunded, and all limits are
+ * checked once more. In memory, such permits neither reject nor delay a call: a call that they would reject is decided again
+ * when they are refunded or kept, a few instructions later ({@link JointLocks}).
  *
- * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
- * JointRateLimiter} asks and charges all limits of its backend together. Where limits of several backends decide, a third
- * caller may be refused by permits that one of them has charged, until another one has answered: no lock is held across a
- * network. That is no violation of a limit with blocks: {@link io.ratelimited.core.Call#isUndecided}. It can only refuse: permits that are charged for a moment count like those of a call that goes, so no limit ever
- * admits more than its permits, and they are given back like those of a cancelled call. Limits elsewhere are asked about a
- * refused call, too, but not again while known answers refuse the same claims: until a retry, and one second at the most.
+ * <p>Limits in memory are checked first and charged last, so that nothing is charged elsewhere if they reject. A {@link
+ * JointRateLimiter} checks and charges all limits of its backend together. With limits of several backends, a third caller
+ * can be rejected because of permits that one backend has charged, until another one has responded, because no lock is held
+ * across a network. That is not a violation of a limit with blocks: {@link io.ratelimited.core.Call#isUndecided}. Permits
+ * that are charged for a moment count like those of an admitted call, so no limit admits more than its permits, and they are
+ * refunded like those of a cancelled call. Limits on other backends are also checked for a rejected call, but not again while
+ * cached decisions reject the same claims: until a retry can succeed, and for at most one second.
  *
- * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
- * ever, and does not wait for itself.
+ * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
+ * retry time, and does not wait for itself.
  *
- * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its places when they let it
- * go, if the longest wait for a place is as long, or the limit seeks itself; see {@link #placeLater}. That is a second call of
- * the same kind, which follows the first ({@link TwoSteps}).
+ * <p>Permits for calls in flight are taken last. A call that waits for other limits takes them after that wait, if its
+ * maximum wait for them is as long, or the limit is adaptive; see {@link #placeLater}. This is a second step of the same
+ * kind, which follows the first ({@link TwoSteps}).
  *
- * <p>Whatever ends a call before it goes gives back all that it has taken, before the caller hears of it: a refusal, a failure, an
- * interrupt, a cancelled future, or a call of a higher class that takes its seat.
+ * <p>If a call ends before it can proceed, all of its permits are refunded before the caller is notified: after a rejection,
+ * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
  */
 public final class AllOf {
 
     private AllOf() {}
 
     /**
-     * Takes all claims, or none and returns the refusal.
+     * Takes the permits of all claims; or takes none, and returns the rejection.
      *
      * @param claims one or more
      */
@@ -52,7 +53,7 @@ public final class AllOf {
         return reserve(claims.toArray(Claim[]::new));
     }
 
-    /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
+    /** {@link #reserve(List)} without lists and streams, because every call under limits uses it. */
     public static Reservation reserve(Claim[] claims) {
         if (claims.length == 1) {
             return claims[0].reserve();
@@ -76,10 +77,10 @@ public final class AllOf {
     }
 
     /**
-     * {@link #reserve(Claim[])} for callers that must not block; done at once where all limits are in memory. A caller who
-     * cancels the stage's future holds nothing.
+     * {@link #reserve(Claim[])} for callers that must not block; completes immediately if all limits are in memory. If a
+     * caller cancels the future of the stage, the permits are refunded.
      *
-     * @param callbacks the kind of code that the caller attaches to the stage
+     * @param callbacks whether the callbacks of the stage can block
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
@@ -99,15 +100,15 @@ public final class AllOf {
     }
 
     /**
-     * A refusal, with nothing taken.
+     * Creates a rejection, without permits.
      *
-     * @param refusals by the number of the claim, counted from 0; null for a claim whose limit would admit the call
+     * @param refusals rejections by the index of the claim, from 0; null for a claim whose limit would admit the call
      */
     public static Reservation refused(@Nullable Decision[] refusals) {
         return new Refusal(refusals);
     }
 
-    /** The refusal of a call, of which the limits that refuse it have heard by now. */
+    /** Creates the rejection of a call after the limits that reject it were notified. */
     static Reservation refused(Claim[] claims, @Nullable Decision[] refusals) {
         for (int i = 0; i < claims.length; i++) {
             Decision refusal = refusals[i];
@@ -118,32 +119,32 @@ public final class AllOf {
     }
 
     /**
-     * Returns the refusals of a call, by the number of the claim; null for a claim whose limit would admit the call. If no
-     * limit has refused the call, because it was given up while it waited, returns the decision with the longest wait.
+     * Returns the rejections of a call, by the index of the claim; null for a claim whose limit would admit the call. If no
+     * limit has rejected the call, because its caller gave up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
         return reservation instanceof Joint all ? all.refusals() : new Decision[] {reservation.decision()};
     }
 
     /**
-     * The number of the refusal that decides, whatever the order: of the longest time; of the first name if times are equal.
+     * Returns the index of the decisive rejection: that with the longest wait time, or the first name if times are equal.
      *
-     * @param refusals at least one of them not null
+     * @param refusals one or more of them not null
      */
     public static int decisive(@Nullable Decision[] refusals) {
         return Joint.decisive(refusals);
     }
 
-    /** The reservation of a single claim behind one of several, by the number of the claim. */
+    /** Returns the reservation of a single claim within one of several, by the index of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
         return reservation instanceof Joint all ? all.member(claim) : reservation;
     }
 
     /**
-     * The permits of a claim and of those before it on the same budget, or 0 if it asks for nothing: what a limiter is asked for,
-     * since one that has each of them may never have them all.
+     * Returns the sum of the permits of a claim and of earlier claims with the same limit and key, or 0 if the claim has
+     * none. A limiter is checked for this sum, because it may have the permits of each claim, but never all of them.
      *
-     * @param number of the claim, counted from 0
+     * @param number index of the claim, from 0
      */
     public static long permitsTogether(Claim[] claims, int number) {
         Claim last = claims[number];
@@ -158,7 +159,7 @@ public final class AllOf {
         return permits;
     }
 
-    /** The claim of a call whose other limits decide after it. */
+    /** Returns the claim of a call whose other limits decide later. */
     static Claim undecided(Claim claim) {
         record Undecided(
                 RateLimiter limiter,
@@ -185,7 +186,7 @@ public final class AllOf {
                 claim.isExemptFromBlocks());
     }
 
-    /** The claim on another number of permits. */
+    /** Returns the claim with another number of permits. */
     static Claim withPermits(Claim claim, long permits) {
         return permits == claim.permits()
                 ? claim
@@ -200,15 +201,15 @@ public final class AllOf {
     }
 
     /**
-     * Stands for a place that is asked for when the other limits of the call let it go, so that no sleeping caller holds a
-     * place. The longest wait for the place counts from the decision.
+     * Represents a permit for a call in flight that is requested after the wait for the other limits, so that no waiting
+     * caller holds it. The maximum wait for it counts from the decision.
      *
-     * @param claim whose limiter is in memory, or does not block
+     * @param claim with a limiter in memory, or one that does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
-     * @param asked the decision about the claim when it was asked
-     * @return a reservation that holds nothing, for the caller of {@link JointRateLimiter#reserveAll}; null when the claim has to
-     *     be reserved at once: it is no place, the call need not wait, or may wait for a place for less than for the others and
-     *     its limit learns nothing from the time of a call
+     * @param asked the decision of the check of the claim
+     * @return a reservation that holds nothing, for the caller of {@link JointRateLimiter#reserveAll}; null if the claim must
+     *     be reserved immediately: the limit does not count calls in flight, the call does not wait, or its maximum wait is
+     *     shorter than the wait for the other limits and the limit is not adaptive
      */
     public static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
         return mayTakePlaceLater(claim, othersWaitNanos)

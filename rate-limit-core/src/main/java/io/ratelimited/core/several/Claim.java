@@ -8,20 +8,20 @@ import org.jspecify.annotations.Nullable;
 /** One of several limits that must agree on a call. Its values do not change while {@link AllOf} decides. */
 public interface Claim extends Call {
 
-    /** The limiter that decides. */
+    /** Returns the limiter that decides. */
     RateLimiter limiter();
 
-    /** A claim of these values, without a class. */
+    /** Creates a claim without a priority. */
     static Claim of(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) {
         return of(limiter, key, permits, maxWaitNanos, RateLimiter.NO_RANK);
     }
 
-    /** {@link #of(RateLimiter, Object, long, long)} of a class. */
+    /** {@link #of(RateLimiter, Object, long, long)} with a priority. */
     static Claim of(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos, int rank) {
         return of(limiter, key, permits, maxWaitNanos, rank, maxWaitNanos, false);
     }
 
-    /** A claim of all values, as {@link Call} describes them. */
+    /** Creates a claim with all values, which {@link Call} describes. */
     static Claim of(
             RateLimiter limiter,
             @Nullable Object key,
@@ -42,7 +42,7 @@ public interface Claim extends Call {
         return new Stated(limiter, key, permits, maxWaitNanos, rank, patienceNanos, exemptFromBlocks);
     }
 
-    /** Takes the permits of this claim alone. */
+    /** Takes the permits of this claim only. */
     default Reservation reserve() {
         return limiter().reserve(this);
     }

@@ -9,22 +9,21 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Locks of budgets in memory, for calls under several limits. Nobody is refused by permits that such a call takes and gives
- * back, because another of its limits refuses it meanwhile:
+ * Locks of state in memory, for calls under several limits. A call may take permits of one limit and refund them, because
+ * another limit rejects it. These locks ensure that such permits reject no other call:
  *
  * <ul>
- *   <li>J1 A call under several limits holds the locks of the budgets that it charges from its first charge until it goes or
- *       has given all back. Its last charge needs no lock where the call does not wait for it, since nothing gives it back. All
- *       limits have been asked before, so a call that is refused there takes no lock.
- *   <li>J2 A call that goes at once under one limit takes no lock and reads none. A call that would be refused is decided
- *       again, until nobody has held the lock meanwhile.
+ *   <li>J1 A call under several limits holds the locks of the keys that it charges, from its first charge until it is
+ *       admitted or has refunded everything. Its last charge needs no lock if the call does not wait for it, because it is
+ *       never refunded. All limits were checked before, so a call that is rejected there takes no lock.
+ *   <li>J2 A call under one limit that is admitted immediately takes no lock and reads none. A call that would be rejected is
+ *       decided again, until no other call has held the lock meanwhile.
  *   <li>J3 A call takes its locks in the order of their numbers, each once, so that no two calls wait for each other.
- *   <li>J4 A thread that holds a lock computes and does nothing else: code of others, as of calls that it wakes and of
- *       observers, runs {@link #outside}. So all wait for the time of a few charges, as those of a cell with a monitor
- *       do.
+ *   <li>J4 A thread that holds a lock only computes. Foreign code, such as observers and the callers that it wakes, runs
+ *       {@link #outside}. So others only wait for a few charges, as at a cell with a monitor.
  * </ul>
  *
- * A budget shares its lock with others, which costs time and changes no decision. Thread-safe.
+ * Several keys share a lock, which costs time and changes no decision. Thread-safe.
  */
 public final class JointLocks {
 
@@ -36,16 +35,16 @@ public final class JointLocks {
 
     private JointLocks() {}
 
-    /** The number of the lock of a budget. */
+    /** Returns the number of the lock of a key. */
     public static int number(Object limiter, @Nullable Object key) {
         int hash = System.identityHashCode(limiter) + (key == null ? 0 : key.hashCode());
         return (hash * 0x9e3779b9) >>> (Integer.SIZE - 6);
     }
 
     /**
-     * Decides again on a call that was refused, until no call under several limits has charged the budget meanwhile.
+     * Repeats the decision on a rejected call, until no call under several limits has charged the key meanwhile.
      *
-     * @param decision changes nothing when it refuses
+     * @param decision changes nothing if it rejects
      */
     public static <T> T again(Object limiter, @Nullable Object key, Supplier<T> decision, Predicate<T> isRefused) {
         StampedLock lock = LOCKS[number(limiter, key)];
@@ -62,7 +61,8 @@ public final class JointLocks {
     }
 
     /**
-     * Decides while no call under several limits charges the budget. Used for decisions that cannot be made {@link #again}.
+     * Decides while no call under several limits charges the key. Used for decisions that cannot be repeated ({@link
+     * #again}).
      */
     public static <T> T alone(Object limiter, @Nullable Object key, Supplier<T> decision) {
         StampedLock lock = LOCKS[number(limiter, key)];
@@ -75,8 +75,8 @@ public final class JointLocks {
     }
 
     /**
-     * Runs code of others, which may call a limiter: now, or when this thread has released its locks. What it throws then goes
-     * to the uncaught exception handler.
+     * Runs foreign code, which can call a limiter: now, or when this thread has released its locks. In the latter case, its
+     * exceptions go to the uncaught exception handler.
      */
     public static void outside(Runnable code) {
         List<Runnable> later = AFTERWARDS.get();
@@ -102,7 +102,7 @@ public final class JointLocks {
         }
     }
 
-    /** Releases the locks, and runs the tasks that were put off. */
+    /** Releases the locks, and runs the postponed tasks. */
     static void unlock(long locks, boolean wakes) {
         for (long left = locks; left != 0; left &= left - 1) {
             LOCKS[Long.numberOfTrailingZeros(left)].tryUnlockWrite();

@@ -9,9 +9,8 @@ import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limiter whose backend decides several limits on one call together, without the moment between asking and charging that
- * {@link AllOf} otherwise leaves to other callers. It does not block in {@link #reserveAsync}, {@link #peekAsync} and {@link
- * #lookAsync}.
+ * A limiter whose backend decides several limits on one call in one step, without the gap between check and charge that
+ * {@link AllOf} otherwise has. {@link #reserveAsync}, {@link #peekAsync} and {@link #lookAsync} do not block.
  */
 public interface JointRateLimiter extends RateLimiter {
 
@@ -19,12 +18,12 @@ public interface JointRateLimiter extends RateLimiter {
     boolean decidesWith(RateLimiter other);
 
     /**
-     * Takes all claims or none, and gives back what it has taken if it fails halfway. A place for a call in flight is left for
-     * later where {@link AllOf#placeLater} says so. A refusal is judged as {@link #reserve} does.
+     * Takes the permits of all claims or of none, and refunds them if it fails halfway. A permit for a call in flight is left
+     * for later if {@link AllOf#placeLater} says so. A rejection can be a violation, as in {@link #reserve}.
      *
      * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
-     * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
-     * @return the reservations in the order of the claims; or a single one, made by {@link AllOf#refused}
+     * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 if it does not wait
+     * @return the reservations in the order of the claims; or a single rejection from {@link AllOf#refused}
      */
     List<Reservation> reserveAll(List<Claim> claims, long othersWaitNanos);
 
@@ -32,10 +31,10 @@ public interface JointRateLimiter extends RateLimiter {
     CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos, Callbacks callbacks);
 
     /**
-     * {@link #peek} for a call that another limit has refused, to name this limit in the refusal. Never admits a call. A
-     * backend that is far away remembers refusals, so that a flood of refused calls does not reach it.
+     * {@link #peek} for a call that another limit has rejected, so that the rejection also names this limit. Never admits a
+     * call. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
      *
-     * @param knownNanos how long the answer may serve the same question again: more than 0, one second at the most
+     * @param knownNanos how long the decision can be cached, more than 0 and at most one second
      */
     default Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         return peek(key, permits, maxWaitNanos);
@@ -47,12 +46,12 @@ public interface JointRateLimiter extends RateLimiter {
         return peekAsync(key, permits, maxWaitNanos);
     }
 
-    /** {@link #look(Object, long, long, long)} for a call as a value, with all that it states. */
+    /** {@link #look(Object, long, long, long)} for all values of a call. */
     default Decision look(Call call, long knownNanos) {
         return look(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
     }
 
-    /** {@link #lookAsync(Object, long, long, long)} for a call as a value, with all that it states. */
+    /** {@link #lookAsync(Object, long, long, long)} for all values of a call. */
     default CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
         return lookAsync(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
     }

@@ -9,9 +9,9 @@ import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Time that moves only by hand: {@code ticker.advance(Duration.ofSeconds(1))} wakes each caller whose wait ends within that
- * second, in order, and runs each asynchronous task at its own time. Starts at 0, with the wall clock at
- * 1970-01-01T00:00Z, unless constructed otherwise. Thread-safe.
+ * A manual clock for tests: {@code ticker.advance(Duration.ofSeconds(1))} wakes each caller whose wait ends within that
+ * second, in order, and runs each asynchronous task at its own time. By default, it starts at 0, with the wall clock at
+ * 1970-01-01T00:00Z. Thread-safe.
  */
 public final class ManualTicker implements Ticker {
 
@@ -29,8 +29,8 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * @param nanos the monotonic time to start at; any value, as of {@link System#nanoTime()}
-     * @param wallClock the wall-clock time to start at
+     * @param nanos the initial monotonic time, any value, as for {@link System#nanoTime()}
+     * @param wallClock the initial wall-clock time
      */
     public ManualTicker(long nanos, Instant wallClock) {
         this.startNanos = nanos;
@@ -40,9 +40,9 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * From now on a caller that waits for its time, with a thread or without, moves the time itself. A caller that waits for
-     * a call in flight to end does so as in production: after the longest wait, in real time, the time moves to the end of
-     * that wait.
+     * From now on, a caller that waits for its time advances the time itself, whether it blocks a thread or not. A caller
+     * that waits for a call in flight waits as in production: after its maximum wait, in real time, the time advances to the
+     * end of that wait.
      *
      * @return this
      */
@@ -51,7 +51,7 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * {@link #autoAdvance()}, or from now on callers wait until {@link #advance} moves the time.
+     * Enables {@link #autoAdvance()}; or disables it, so that callers wait until {@link #advance} is called.
      *
      * @return this
      */
@@ -61,8 +61,8 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * A new start, for the next test: lets the time pass for which callers and tasks wait now, sets the wall clock back to
-     * where it was constructed, and starts to count {@link #elapsed} anew. The monotonic time goes on.
+     * Restarts the clock for the next test: ends the waits of all callers and tasks, sets the wall clock to its initial time,
+     * and resets {@link #elapsed}. The monotonic time continues.
      */
     public void restart() {
         long longest = 0;
@@ -78,12 +78,12 @@ public final class ManualTicker implements Ticker {
         }
     }
 
-    /** The time that has passed since the ticker was constructed, or since {@link #restart}. */
+    /** Returns the time since the ticker was created, or since {@link #restart}. */
     public synchronized Duration elapsed() {
         return Duration.ofNanos(nanos - startNanos);
     }
 
-    /** Moves both clocks forward; negative to step back, as a clock read before losing a race would. */
+    /** Advances both clocks. A negative duration steps back, like the older reading of a clock by a thread that lost a race. */
     public void advance(Duration duration) {
         advanceNanos(duration.toNanos());
     }
@@ -131,7 +131,7 @@ public final class ManualTicker implements Ticker {
         return first;
     }
 
-    /** Sets the wall clock alone, as an operator or a time server would. */
+    /** Sets only the wall clock, as an operator or a time server does. */
     public synchronized void setWallClock(Instant time) {
         epochNanos = epochNanos(time);
     }
@@ -150,15 +150,15 @@ public final class ManualTicker implements Ticker {
         return epochNanos;
     }
 
-    /** Returns how many callers and tasks wait for the time to move. */
+    /** Returns the number of callers and tasks that wait for the time. */
     public synchronized int sleeping() {
         return alarms.size();
     }
 
     /**
-     * Waits until at least so many callers sleep in other threads, so that a test moves the time only when they do.
+     * Waits until at least this number of callers sleeps in other threads, so that a test only advances the time then.
      *
-     * @throws InterruptedException when interrupted while waiting
+     * @throws InterruptedException if the thread is interrupted while it waits
      */
     public synchronized void awaitSleeping(int callers) throws InterruptedException {
         while (alarms.size() < callers) {

@@ -71,7 +71,7 @@ class CalendarWindowsTest {
     void onlyAYearBeginsInAMonth() {
         assertThatThrownBy(() -> new CalendarWindows(CalendarPeriod.MONTH, 2, 1, ZoneOffset.UTC))
                 .isInstanceOf(DateTimeException.class)
-                .hasMessage("only a year begins in a month: 2");
+                .hasMessage("only a year starts in a month: 2");
     }
 
     @ParameterizedTest

@@ -61,7 +61,7 @@ class CandidatesTest {
         assertThatThrownBy(() -> Candidates.of(LIVE, List.of("50")))
                 .isInstanceOf(InvalidLimitException.class)
                 .hasMessageStartingWith(
-                        "candidates contain \"50\", which is no rate of this limit: rate is \"50\", but must be")
+                        "candidates contain \"50\", which is not a rate that this limit can have: rate is \"50\", but must be")
                 .hasMessageEndingWith("[RL-290]");
         assertThatThrownBy(() -> Candidates.of(LIVE, List.of("0/m")))
                 .hasMessageContaining("must have a number above 0");
@@ -74,7 +74,7 @@ class CandidatesTest {
         assertThatThrownBy(() -> Candidates.of(flying, List.of("5/m")))
                 .hasMessageContaining("CONCURRENCY counts calls in flight");
         Limit open = Limit.of("a", Algorithm.TOKEN_BUCKET).rate("unlimited").build();
-        assertThatThrownBy(() -> Candidates.of(open, List.of("auto"))).hasMessageContaining("state the rates");
+        assertThatThrownBy(() -> Candidates.of(open, List.of("auto"))).hasMessageContaining("list the rates");
         assertThat(Candidates.of(open, List.of("5/m"))).hasSize(1);
         Limit log = Limit.of("a", Algorithm.SLIDING_LOG).rate("5/m").build();
         assertThatThrownBy(() -> Candidates.of(log, List.of("10001/m"))).hasMessageContaining("at most 10000 permits");

@@ -43,20 +43,20 @@ final class LimitComponents {
             case STANDARD -> {
                 if (writer != null) {
                     writer.names()
-                            .forEach(name -> fields.put(name, field("What is told of the limits of the request.")));
+                            .forEach(name -> fields.put(name, field("Rate limits of the request.")));
                     return;
                 }
                 fields.put(
                         "RateLimit",
-                        list("What is left of each limit: r permits remain, and there are more in t seconds."));
+                        list("Each limit that applies to the request: r permits remain; t is the time until it is full again, or until a retry can succeed, in seconds."));
                 fields.put(
                         "RateLimit-Policy",
                         list("The limits that apply to the request: a quota of q permits in w seconds."));
             }
             case LEGACY -> {
                 fields.put("X-RateLimit-Limit", number("Permits of the tightest limit.", 0));
-                fields.put("X-RateLimit-Remaining", number("Permits that remain of it.", 0));
-                fields.put("X-RateLimit-Reset", number("Seconds until there are more.", 1));
+                fields.put("X-RateLimit-Remaining", number("Remaining permits of this limit.", 0));
+                fields.put("X-RateLimit-Reset", number("Seconds until the limit is full again.", 1));
             }
             case NONE -> {}
         }
@@ -135,7 +135,7 @@ final class LimitComponents {
         boolean refused = isUsed(refusal(), responses);
         boolean overloaded = isUsed(overloaded(), responses);
         Map<String, Header> all = new LinkedHashMap<>(fields);
-        all.put(RETRY_AFTER, number("Seconds after which a lone retry is admitted. Absent if none can be.", 1));
+        all.put(RETRY_AFTER, number("Seconds until a retry can succeed. Absent if no retry can.", 1));
         Components components = document.getComponents();
         all.forEach((name, header) -> {
             boolean used = refused
@@ -152,7 +152,7 @@ final class LimitComponents {
                 problem = new Schema<>().$ref("#/components/schemas/" + PROBLEM);
             }
             ApiResponse refusal = new ApiResponse()
-                    .description("A rate limit refuses the request.")
+                    .description("A rate limit rejected the request.")
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
             all.keySet().forEach(name -> addHeader(refusal, name));
             components.addResponses(REFUSAL, refusal);
@@ -169,7 +169,7 @@ final class LimitComponents {
         }
         if (isUsed(unavailable(), responses) && isFree(components.getResponses(), UNAVAILABLE)) {
             ApiResponse unavailable = new ApiResponse()
-                    .description("Nobody can decide a rate limit at present.")
+                    .description("The rate limit backend is unavailable.")
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(anyProblem(503))));
             addFields(unavailable);
             components.addResponses(UNAVAILABLE, unavailable);
@@ -195,7 +195,7 @@ final class LimitComponents {
     private Schema<?> problem() {
         ObjectSchema problem = anyProblem(status);
         problem.setDescription(
-                "A problem detail of RFC 9457, of the type quota-exceeded, or abnormal-usage-detected where a limit has"
+                "A problem detail of RFC 9457 with the type quota-exceeded, or abnormal-usage-detected if a limit has"
                         + " blocked the caller.");
         problem.addProperty(
                 "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE));
@@ -204,7 +204,7 @@ final class LimitComponents {
                 new ArraySchema()
                         .items(text())
                         .maxItems(100)
-                        .description("The names of the limits that refused the request."));
+                        .description("Names of the limits that rejected the request."));
         problem.setRequired(List.of("type", "title", "status", "violated-policies"));
         return problem;
     }

@@ -96,7 +96,7 @@ final class CommandSender {
             return "not connected to Redis";
         }
         if (server.isAway()) {
-            return "not asked, because it has just failed";
+            return "not called, because it has just failed";
         }
         return time.isKnown() ? null : "Redis does not return the time";
     }
@@ -145,9 +145,9 @@ final class CommandSender {
             deceived = true;
             threads.warn(
                     () -> "Blocking rate limit call on a Redis I/O thread; see the stack. The on-failure policy was"
-                            + " applied, and no caller runs on these threads from now on. Call it asynchronously,"
+                            + " applied, and callbacks no longer run on these threads. Call it asynchronously,"
                             + " or on another thread, such as with publishOn(Schedulers.boundedElastic())",
-                    new Throwable("waits for Redis on a thread that reads its replies"));
+                    new Throwable("blocks a thread that reads the replies of Redis"));
         }
         return true;
     }
@@ -278,7 +278,7 @@ final class CommandSender {
             }
             @Nullable Server other = primaries.at(redirection.address());
             if (other == null || other.isAway()) {
-                completeExceptionally(Replies.notSent("not asked, because it has just failed"));
+                completeExceptionally(Replies.notSent("not called, because it has just failed"));
             } else {
                 sentAt = threads.nanos();
                 sendTo(other, redirection.once());

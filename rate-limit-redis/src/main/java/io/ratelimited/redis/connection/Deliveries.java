@@ -235,8 +235,8 @@ final class Deliveries {
         size--;
         if (!dropping) {
             dropping = true;
-            threads.warn(() -> "More than " + MAX_KEPT + " commands are kept for Redis, such as the ends of calls;"
-                    + " of those that cost least the oldest are dropped");
+            threads.warn(() -> "More than " + MAX_KEPT + " commands are stored for Redis, such as the ends of calls;"
+                    + " the oldest of the least important ones are dropped");
         }
     }
 

@@ -62,8 +62,8 @@ final class Evictions {
             return;
         }
         if (!policy.equals(SAFE) && !warned.getAndSet(true)) {
-            threads.warn(() -> "Callers may get a new budget when the memory of Redis is full: its maxmemory-policy is "
-                    + policy + ", which removes keys of limits. Set maxmemory-policy to " + SAFE + ". [RL-310]");
+            threads.warn(() -> "Callers may get fresh limits when the memory of Redis is full: its maxmemory-policy is "
+                    + policy + ", which evicts keys of limits. Set maxmemory-policy to " + SAFE + ". [RL-310]");
         }
         Long before = counts.put(address, count);
         if (before != null && count > before) {
@@ -76,9 +76,9 @@ final class Evictions {
         noticedAt = threads.nanos();
         health.problem(
                 SUBJECT,
-                "Redis has removed " + lost
-                        + " keys because its memory is full: callers whose budget was among them have a new"
-                        + " one. Give it more memory, and set maxmemory-policy to " + SAFE + ". [RL-311]");
+                "Redis has evicted " + lost
+                        + " keys because its memory is full: callers with an evicted key have a fresh"
+                        + " limit. Give it more memory, and set maxmemory-policy to " + SAFE + ". [RL-311]");
     }
 
     private synchronized void forgetIfOver() {

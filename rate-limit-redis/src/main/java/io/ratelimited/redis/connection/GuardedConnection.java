@@ -143,7 +143,7 @@ public final class GuardedConnection implements AutoCloseable {
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
     public <T> T await(CompletableFuture<T> future) throws ExecutionException {
         if (!future.isDone() && sender.catchWaitForItself()) {
-            future.completeExceptionally(Replies.notSent("asked on the thread that reads the replies"));
+            future.completeExceptionally(Replies.notSent("called on the thread that reads the replies"));
         }
         return threads.await(future, timeoutNanos);
     }

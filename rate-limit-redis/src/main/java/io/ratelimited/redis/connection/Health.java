@@ -109,8 +109,8 @@ public final class Health {
         long now = threads.nanos();
         if (now - corruptLoggedAt >= LOG_PAUSE) {
             corruptLoggedAt = now;
-            threads.warn(() -> "Redis held what no limit has written under "
-                    + String.join(", or ", keys) + "; the budget begins anew ("
+            threads.warn(() -> "Redis has unreadable data under "
+                    + String.join(", or ", keys) + "; it is treated as a new key ("
                     + Replies.text(reason) + ")");
         }
     }
@@ -161,7 +161,7 @@ public final class Health {
             log.accept(text);
         } else if (changes == LOGGED_CHANGES) {
             log.accept(
-                    () -> text.get() + "; this changes often and is not logged for a minute: see the health endpoint");
+                    () -> text.get() + "; this changes often, so it is not logged for a minute: see the health endpoint");
         }
     }
 

@@ -61,6 +61,6 @@ final class ReplyCheck {
     /** Makes the failure of every command since then. */
     static RedisException failure() {
         return new RedisException(
-                "a reply was that of another command: something on the way to Redis has repeated or lost one");
+                "a reply belongs to another command: a reply was repeated or lost between this instance and Redis");
     }
 }

@@ -271,7 +271,7 @@ final class Server {
             counted = broken;
         }
         if (!retired && breaker.failed()) {
-            Throwable reason = new IOException("the connection breaks again and again");
+            Throwable reason = new IOException("the connection breaks repeatedly");
             lastFailure = reason;
             announce(reason);
         }

@@ -91,8 +91,8 @@ final class ServerTime {
         }
         if (turnsToNode()) {
             String reason = message.substring(REFUSED.length()).strip();
-            threads.warn(() -> "Redis refuses TIME to scripts (" + reason
-                    + "); they get the time from this node's clock, set by plain TIME commands");
+            threads.warn(() -> "Redis rejects TIME in scripts (" + reason
+                    + "); scripts get the time from the clock of this instance, synchronized by plain TIME commands");
             ask();
         }
         return true;
@@ -161,7 +161,7 @@ final class ServerTime {
         } else if (offset == null) {
             if (failure == null) {
                 threads.warn(() -> "Redis does not return the time (" + failed
-                        + "). The on-failure policy applies. If TIME is refused, allow it to the user of the"
+                        + "). The on-failure policy applies. If TIME is rejected, permit it for the Redis user of the"
                         + " limits, at least outside scripts");
             }
             failure = failed;

@@ -68,7 +68,7 @@ public final class Nodes {
                 + (expected > 0
                         ? ", because expected-nodes is " + expected
                         : complete
-                                ? ", because so many instances were counted"
+                                ? ", which is the number of counted instances"
                                 : ", because the instances are not counted yet and expected-nodes is not set");
     }
 

@@ -157,7 +157,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     boolean decideWithoutRedis(InFlightCall head) {
         ScriptReply fixed;
         try {
-            fixed = fixed(Replies.notSent("not asked, because it has just failed"));
+            fixed = fixed(Replies.notSent("not called, because it has just failed"));
         } catch (RuntimeException ex) {
             head.failed(ex);
             return true;

@@ -331,7 +331,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         PermitRequest call = new PermitRequest(wanted, text, this);
         ScriptParameters current = parameters();
         if (connection().isDown(name)) {
-            call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
+            call.completeExceptionally(Replies.notSent("not called, because it has just failed"));
         } else if (current.isNever(wanted.permits())) {
             never(call, name, current);
         } else {

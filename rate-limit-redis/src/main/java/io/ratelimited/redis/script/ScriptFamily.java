@@ -75,7 +75,7 @@ public interface ScriptFamily {
             case ADAPTIVE ->
                 throw new InvalidLimitException(
                         "algorithm",
-                        "ADAPTIVE finds a limit of one process, which Redis cannot share; set the backend to memory"
+                        "ADAPTIVE adapts the limit of one process, which instances cannot share; set the backend to memory"
                                 + " for limit '"
                                 + limit.name() + "'");
             case DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
@@ -325,7 +325,7 @@ public interface ScriptFamily {
             if (!limit.priorities().isEmpty()) {
                 throw new InvalidLimitException(
                         "priorities",
-                        "order the calls of one process, which Redis does not know: " + limit.priorities()
+                        "order the calls of one process, which Redis does not support: " + limit.priorities()
                                 + "; remove them, or set the backend to memory for limit '" + limit.name() + "'");
             }
             return new Concurrency(limit);

@@ -31,7 +31,7 @@ class HealthLogTest {
         assertThat(log.all()).hasSize(10);
         assertThat(log.all().get(9))
                 .isEqualTo(
-                        "Redis is available again; this changes often and is not logged for a minute: see the health endpoint");
+                        "Redis is available again; this changes often, so it is not logged for a minute: see the health endpoint");
 
         clock.advance(Duration.ofMinutes(1));
         health.away(new IOException("late"));

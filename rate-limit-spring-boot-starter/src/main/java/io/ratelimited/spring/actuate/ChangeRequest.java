@@ -54,7 +54,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         unknown.removeAll(OF_CALLER);
         if (!unknown.isEmpty()) {
             throw new IllegalArgumentException("an override has no " + unknown
-                    + SimilarName.hint(unknown.iterator().next(), OF_CALLER) + "; use some of " + OF_CALLER
+                    + SimilarName.hint(unknown.iterator().next(), OF_CALLER) + "; use members of " + OF_CALLER
                     + "; nothing was changed");
         }
         return change();
@@ -103,7 +103,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         }
         if (!Set.of(CANDIDATES, FOR).containsAll(members.keySet())) {
             throw new IllegalArgumentException("\"" + CANDIDATES + "\" of rate limit '" + limit
-                    + "' can only stand with \"" + FOR + "\": they do not change the limit; nothing was changed");
+                    + "' can only be combined with \"" + FOR + "\": they do not change the limit; nothing was changed");
         }
         String text = PropertyText.text(texts);
         return text.equals("off")
@@ -123,7 +123,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         }
         if (members.size() > 1 || !revert.toString().equals("true")) {
             throw new IllegalArgumentException("\"" + REVERT + "\" of rate limit '" + limit
-                    + "' can only be true, and stands alone; nothing was changed");
+                    + "' can only be true, without other members; nothing was changed");
         }
         return true;
     }
@@ -143,12 +143,12 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             known.add(REVERT);
             known.add(CANDIDATES);
             throw new IllegalArgumentException("a limit has no " + unknown
-                    + SimilarName.hint(unknown.iterator().next(), known) + "; use some of " + known
+                    + SimilarName.hint(unknown.iterator().next(), known) + "; use members of " + known
                     + "; nothing was changed");
         }
         if (PROPERTIES.stream().allMatch(member -> members.get(member) == null)) {
             throw new IllegalArgumentException("nothing to change in rate limit '" + limit
-                    + "': the request says none of " + PROPERTIES + "; give at least one");
+                    + "': the request has none of " + PROPERTIES + "; set at least one");
         }
         return change();
     }

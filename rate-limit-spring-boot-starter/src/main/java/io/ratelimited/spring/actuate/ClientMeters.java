@@ -19,7 +19,7 @@ record ClientMeters(ObjectProvider<LimitedClients> clients) implements MeterBind
             count(registry, client, "refused_here", LimitedClient::refusedHere);
             count(registry, client, "refused_there", LimitedClient::refusedThere);
             Gauge.builder("rate.limit.client.paused", client, LimitedClient::pausedKeys)
-                    .description("How many keys of a client pause because an answer told so")
+                    .description("Keys of a client that pause because of a response")
                     .tag("client", client.name())
                     .register(registry);
         }));
@@ -28,7 +28,7 @@ record ClientMeters(ObjectProvider<LimitedClients> clients) implements MeterBind
     private static void count(
             MeterRegistry registry, LimitedClient client, String outcome, ToDoubleFunction<LimitedClient> count) {
         FunctionCounter.builder("rate.limit.client.calls", client, count)
-                .description("Calls to others that waited, were refused on this side, or were answered with 429")
+                .description("Outgoing calls that were delayed, rejected by this application, or rejected by the remote service")
                 .tag("client", client.name())
                 .tag("outcome", outcome)
                 .register(registry);

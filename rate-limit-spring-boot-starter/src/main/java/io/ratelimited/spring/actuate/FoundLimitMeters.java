@@ -28,12 +28,12 @@ final class FoundLimitMeters {
                 registry,
                 limit,
                 "rate.limit.concurrency",
-                "Calls in flight that the limit, which finds itself, admits now",
+                "The current adaptive limit, in concurrent calls",
                 FoundLimit::limit));
         meters.add(gauge(
                 registry, limit, "rate.limit.in.flight", "Calls in flight under the limit", FoundLimit::inFlight));
         meters.add(TimeGauge.builder("rate.limit.base.time", limit, TimeUnit.NANOSECONDS, FoundLimitMeters::baseNanos)
-                .description("Time of a call that waits for no other, as far as the limit has found")
+                .description("Baseline latency: that of a call that waits for no other")
                 .tag("limit", limit.name())
                 .register(registry));
         return meters;
@@ -47,7 +47,7 @@ final class FoundLimitMeters {
 
     static Meter registerRefused(MeterRegistry registry, ConfiguredLimit limit, String name) {
         return FunctionCounter.builder("rate.limit.refused", limit, refusing -> refused(refusing, name))
-                .description("Calls that the limit has refused, by their class")
+                .description("Rejected calls, by priority")
                 .tag("limit", limit.name())
                 .tag("priority", name)
                 .register(registry);

@@ -61,11 +61,11 @@ final class LimitMeters {
             counters.put(outcome, bySource);
         }
         wait = registered(Timer.builder("rate.limit.wait")
-                .description("How long calls waited that were delayed by a rate limit")
+                .description("Wait times of calls that a rate limit delayed")
                 .tag("limit", this.limit)
                 .register(registry));
-        gauge("rate.limit.keys", "Keys that have a budget in memory", limit, RateLimiter::keys);
-        gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
+        gauge("rate.limit.keys", "Keys that this instance tracks", limit, RateLimiter::keys);
+        gauge("rate.limit.waiting", "Callers that wait for permits", limit, RateLimiter::waiting);
         if (limit.limit().algorithm().findsItsLimit()) {
             FoundLimitMeters.register(registry, limit).forEach(registered::add);
             countClasses();
@@ -75,7 +75,7 @@ final class LimitMeters {
                             "rate.limit.max.concurrent",
                             limit,
                             named -> named.limit().maxConcurrent())
-                    .description("Calls in flight that the limit admits at most, as configured or changed")
+                    .description("Maximum number of concurrent calls, as configured or changed")
                     .tag("limit", this.limit)
                     .register(registry));
         } else {
@@ -108,7 +108,7 @@ final class LimitMeters {
                     .candidates()
                     .forEach(one -> candidates.add(Gauge.builder(
                                     "rate.limit.candidate.rejected", named, of -> rejected(of, one.name()))
-                            .description("Share of calls that a limit of another rate would have rejected, from 0 to 1")
+                            .description("Share of calls that a limit with another rate would have rejected, from 0 to 1")
                             .tag("limit", limit)
                             .tag("candidate", one.name())
                             .register(registry)));
@@ -141,11 +141,11 @@ final class LimitMeters {
             return;
         }
         registered(FunctionCounter.builder("rate.limit.blocks", named, ConfiguredLimit::blocks)
-                .description("Blocks of keys that have begun, each after a call that was refused or charged")
+                .description("Blocks of keys that have started on this instance")
                 .tag("limit", limit)
                 .register(registry));
         registered(Gauge.builder("rate.limit.blocked", named, LimitMeters::blocked)
-                .description("Keys that are blocked")
+                .description("Blocked keys")
                 .tag("limit", limit)
                 .register(registry));
     }
@@ -214,7 +214,7 @@ final class LimitMeters {
         return permits.computeIfAbsent(
                 "failures",
                 kind -> registered(Counter.builder("rate.limit.charge.failures")
-                        .description("Calls whose cost could not be found out when they had ended")
+                        .description("Completed calls whose charge failed")
                         .tag("limit", limit)
                         .register(registry)));
     }
@@ -231,7 +231,7 @@ final class LimitMeters {
         return permits.computeIfAbsent(
                 kind,
                 added -> registered(Counter.builder("rate.limit.permits")
-                        .description("Permits that calls reserved, that were returned, and that were taken in addition")
+                        .description("Permits that were reserved, refunded, or charged in addition")
                         .tag("limit", limit)
                         .tag("kind", added)
                         .register(registry)));

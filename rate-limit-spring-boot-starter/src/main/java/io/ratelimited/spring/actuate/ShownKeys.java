@@ -72,7 +72,7 @@ final class ShownKeys {
         String key = masks.get(text);
         if (key == null) {
             throw new IllegalArgumentException("there is no key with the mask '" + text + "' under rate limit '"
-                    + limit.name() + "': use a mask that this instance has shown since its start");
+                    + limit.name() + "': use a mask that this instance has shown since startup");
         }
         return key;
     }

@@ -68,7 +68,7 @@ final class WebRequests implements OperationInvokerAdvisor {
         if (!(arguments.get(PATH) instanceof String[] path)) {
             return failure(
                     WebEndpointResponse.STATUS_BAD_REQUEST,
-                    "a limit has no [" + PATH + "]: the path says which is meant; nothing was changed");
+                    "a limit has no [" + PATH + "]: the path names the limit; nothing was changed");
         }
         Map<String, Object> members = new HashMap<>(arguments);
         members.remove(PATH);
@@ -104,7 +104,7 @@ final class WebRequests implements OperationInvokerAdvisor {
             String done = operation == OperationType.DELETE ? "forgotten" : "changed";
             return failure(
                     WebEndpointResponse.STATUS_SERVICE_UNAVAILABLE,
-                    "nothing is known to be " + done + ": " + ex.getMessage() + ". Try again when the backend answers");
+                    "it is unknown whether anything was " + done + ": " + ex.getMessage() + ". Try again when the backend is available");
         }
     }
 

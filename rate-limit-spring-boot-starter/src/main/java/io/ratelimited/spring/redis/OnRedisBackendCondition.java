@@ -16,6 +16,6 @@ final class OnRedisBackendCondition extends SpringBootCondition {
         return new ConditionOutcome(
                 redis,
                 ConditionMessage.forCondition("backend of rate limits")
-                        .because(redis ? "a property says redis" : "no property says redis"));
+                        .because(redis ? "a property sets redis" : "no property sets redis"));
     }
 }

@@ -65,7 +65,7 @@ public final class RedisRateLimitAutoConfiguration {
     private static final int LIMITS = 8;
 
     private static final String OWN_CLIENT =
-            "declare a bean of type io.lettuce.core.RedisURI, since a RedisClient does not tell its address; or set"
+            "declare a bean of type io.lettuce.core.RedisURI, because a RedisClient does not expose its address; or set"
                     + " backend: memory. [RL-111]";
 
     @Bean("io.ratelimited.redisLimiterFactory")
@@ -173,8 +173,8 @@ public final class RedisRateLimitAutoConfiguration {
             LettuceConnectionFactory factory = factory(beans);
             if (factory == null) {
                 throw new InvalidRateLimitException(
-                        "A property says backend: redis, but there is no connection factory of Lettuce",
-                        "Set rate-limit.redis.url; or leave spring.data.redis.client-type at lettuce; or "
+                        "A property sets backend: redis, but there is no Lettuce connection factory",
+                        "Set rate-limit.redis.url; or set spring.data.redis.client-type to lettuce; or "
                                 + OWN_CLIENT);
             }
             String nodes = environment.getProperty(
@@ -183,7 +183,7 @@ public final class RedisRateLimitAutoConfiguration {
             if (!nodes.isEmpty()) {
                 throw new InvalidRateLimitException(
                         "Property spring.data.redis.masterreplica.nodes is " + nodes
-                                + ", but limits find their primary by Sentinel or in a cluster only",
+                                + ", but rate limits can only find a primary with Sentinel or in a cluster",
                         "Use spring.data.redis.sentinel or spring.data.redis.cluster; or set rate-limit.redis.url; or "
                                 + OWN_CLIENT);
             }
@@ -224,7 +224,7 @@ public final class RedisRateLimitAutoConfiguration {
             LimitsClient client = chosen(properties, new Addresses(uris, options, resources));
             if (client == null) {
                 throw new InvalidRateLimitException(
-                        "A property says backend: redis, but nothing says how to connect",
+                        "A property sets backend: redis, but no address of Redis is configured",
                         "Set rate-limit.redis.url, such as redis://localhost:6379; or " + OWN_CLIENT);
             }
             return client;

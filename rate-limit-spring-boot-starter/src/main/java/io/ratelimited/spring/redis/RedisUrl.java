@@ -34,7 +34,7 @@ final class RedisUrl {
                 requireServers(servers, String.valueOf(uri.getRawPath()) + uri.getRawQuery());
             }
             if (uri.getRawFragment() != null && !scheme.contains("sentinel")) {
-                throw new IllegalArgumentException("only an address of Sentinel has a fragment");
+                throw new IllegalArgumentException("only a Sentinel address has a fragment");
             }
             boolean cluster = scheme.matches("rediss?") && servers.contains(",");
             return cluster

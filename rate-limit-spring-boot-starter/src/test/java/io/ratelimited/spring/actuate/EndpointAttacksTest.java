@@ -40,7 +40,7 @@ class EndpointAttacksTest {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> keys.find(limit, "masked:000000000000"))
                     .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use a"
-                            + " mask that this instance has shown since its start");
+                            + " mask that this instance has shown since startup");
             assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(1_000_000);
             assertThat(keys.find(limit, "user 7")).containsExactly("user 7");
         });

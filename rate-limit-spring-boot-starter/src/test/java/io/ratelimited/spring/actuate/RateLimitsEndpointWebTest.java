@@ -373,8 +373,8 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"algorithm\": \"gcra\"}")).contains("a limit has no [algorithm]");
         assertThat(error("{\"speed\": \"200/s\"}")).contains("a limit has no [speed]", "maxWaiting");
         assertThat(error("{\"rate\": \"200/s\", \"burts\": 400}"))
-                .contains("a limit has no [burts]", "use some of [block, ", "nothing was changed");
-        assertThat(error("{\"bust\": 400}")).contains("a limit has no [bust] (did you mean 'burst'?); use some of");
+                .contains("a limit has no [burts]", "use members of [block, ", "nothing was changed");
+        assertThat(error("{\"bust\": 400}")).contains("a limit has no [bust] (did you mean 'burst'?); use members of");
         assertThat(error("{\"burst\": -5}")).contains("burst is -5, but must be at least 1");
         assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}"))
                 .contains("maxWait is -1s, but must be from 0s to 365d");

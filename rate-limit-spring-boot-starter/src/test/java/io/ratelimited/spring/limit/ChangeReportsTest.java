@@ -172,7 +172,7 @@ class ChangeReportsTest {
             assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(50);
             assertThat(changes.seen).hasSize(1);
         });
-        assertThat(output).contains("Rate limit 'search' has been changed, but a listener to that failed", "broken");
+        assertThat(output).contains("Rate limit 'search' has been changed, but a listener failed", "broken");
     }
 
     @Test

@@ -267,7 +267,7 @@ class LimitCandidatesTest {
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, for=40d"))
                     .hasMessageEndingWith("[RL-291]");
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, rate=1/m"))
-                    .hasMessageContaining("can only stand with");
+                    .hasMessageContaining("can only be combined with");
             assertThat(said(limits, "search").calls()).isEqualTo(4);
             assertThat(endpoint.update("search", "candidates=off")).doesNotContainKey("candidates");
             assertThat(limits.configured("search").candidates().tracker()).isNull();

@@ -254,7 +254,7 @@ class OverloadStartTest {
 
     @Test
     void redisHasNeitherALimitThatFindsItselfNorClassesOfCalls() {
-        failsOnRedis("ADAPTIVE finds a limit of one process", "rate-limit.limits.busy.algorithm=adaptive");
+        failsOnRedis("ADAPTIVE adapts the limit of one process", "rate-limit.limits.busy.algorithm=adaptive");
         failsOnRedis(
                 "[critical, batch]",
                 "rate-limit.limits.busy.algorithm=concurrency",
@@ -308,7 +308,7 @@ class OverloadStartTest {
             assertThat(catchThrowable(() -> limits.change(
                             "plain", LimitChange.of("algorithm", "concurrency").with("max-concurrent", "5"))))
                     .hasMessageContaining("cannot change from ADAPTIVE to CONCURRENCY")
-                    .hasMessageContaining("ADAPTIVE is a limit of one process without keys");
+                    .hasMessageContaining("ADAPTIVE belongs to one process and has no keys");
         });
     }
 }

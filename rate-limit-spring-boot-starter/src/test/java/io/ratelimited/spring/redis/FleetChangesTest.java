@@ -212,7 +212,7 @@ class FleetChangesTest {
         assertThat(endpoint.update("local", "revert=true")).containsEntry("rate", "10/d");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> endpoint.update("search", "revert=true, rate=3/d"))
-                .withMessageContaining("stands alone");
+                .withMessageContaining("without other members");
         assertThatIllegalArgumentException().isThrownBy(() -> endpoint.update("search", "revert=maybe"));
         assertThat(rate(one)).isEqualTo("10/d");
 
@@ -276,7 +276,7 @@ class FleetChangesTest {
         assertThat(health.health().getDetails()).containsKey("changesNotApplied");
         assertThatThrownBy(() -> limits(older).change("search", rateOf("30/d")))
                 .isInstanceOf(InvalidRateLimitException.class)
-                .hasMessageContaining("does not apply what was changed for all");
+                .hasMessageContaining("does not apply the change for all");
 
         limits(one).revert("search");
         await().atMost(PATIENCE)

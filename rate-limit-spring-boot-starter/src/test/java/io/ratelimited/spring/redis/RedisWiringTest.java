@@ -184,7 +184,7 @@ class RedisWiringTest {
                 .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
                 .withBean(RedisClient.class, () -> RedisClient.create(uri()))
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
-                .run(context -> assertRefused(context, "nothing says how to connect", "io.lettuce.core.RedisURI"));
+                .run(context -> assertRefused(context, "no address of Redis is configured", "io.lettuce.core.RedisURI"));
     }
 
     @Test
@@ -394,7 +394,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> assertRefused(
                         context,
-                        "A property says backend: redis, but nothing says how to connect",
+                        "A property sets backend: redis, but no address of Redis is configured",
                         "Set rate-limit.redis.url"));
     }
 
@@ -404,7 +404,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> assertRefused(
                         context,
-                        "A property says backend: redis, but there is no connection factory of Lettuce",
+                        "A property sets backend: redis, but there is no Lettuce connection factory",
                         "spring.data.redis.client-type"));
     }
 

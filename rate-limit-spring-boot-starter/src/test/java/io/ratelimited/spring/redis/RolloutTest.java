@@ -117,12 +117,12 @@ class RolloutTest {
                     ticker.advance(Duration.ofSeconds(6));
                     comesBy(after);
                     await().atMost(PATIENCE)
-                            .until(() -> lines(output, "alike again").size() == 2);
+                            .until(() -> lines(output, "the same way again").size() == 2);
                     assertThat(elsewhere(after, "search")).isNull();
-                    assertThat(lines(output, "alike again"))
+                    assertThat(lines(output, "the same way again"))
                             .hasSize(2)
                             .anyMatch(line -> line.contains("INFO")
-                                    && line.contains("Instances configure rate limit 'search' alike again:"
+                                    && line.contains("Instances configure rate limit 'search' the same way again:"
                                             + " sliding-window, rate 200/m, slots 10"));
                 });
     }

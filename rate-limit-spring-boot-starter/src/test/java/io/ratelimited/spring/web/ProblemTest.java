@@ -96,7 +96,7 @@ class ProblemTest {
             HttpResponse<String> head = server.send("HEAD", "/routed", "Accept", "application/json");
             assertThat(head.statusCode()).isEqualTo(429);
             assertThat(head.headers().firstValue("Content-Type")).hasValue("application/problem+json");
-            assertThat(output).doesNotContain("could not make the answer");
+            assertThat(output).doesNotContain("could not create the response");
         }
     }
 
@@ -112,7 +112,7 @@ class ProblemTest {
                         .contains(
                                 "\"detail\":\"Zu viele Aufrufe von " + limit + ", weiter in 60 s\"", "\"trace\":\"7\"");
             }
-            assertThat(output.getOut().split("could not make the answer", -1)).hasSize(2);
+            assertThat(output.getOut().split("could not create the response", -1)).hasSize(2);
         }
     }
 
@@ -129,7 +129,7 @@ class ProblemTest {
                     assertThat(refused.body()).contains("\"violated-policies\":[\"" + limit + "\"]");
                 }
             }
-            assertThat(output.getOut().split("could not make the answer", -1)).hasSize(2);
+            assertThat(output.getOut().split("could not create the response", -1)).hasSize(2);
         }
     }
 
@@ -162,7 +162,7 @@ class ProblemTest {
                     }
                 }
             }
-            assertThat(output).doesNotContain("could not make the answer").doesNotContain("ERROR");
+            assertThat(output).doesNotContain("could not create the response").doesNotContain("ERROR");
         }
     }
 

@@ -54,7 +54,7 @@ public final class LimitedClient {
     private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private static final String REMEDY =
-            "Call the other side by WebClient, or on Schedulers.boundedElastic(), or use the policy REJECT.";
+            "Call the remote service with WebClient, or on Schedulers.boundedElastic(), or use the policy REJECT.";
 
     /** Instead of a digest for calls without a key. */
     private static final String NO_KEY = "";
@@ -215,7 +215,7 @@ public final class LimitedClient {
         if (gate != null && gate.pause(nanos)) {
             long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
             LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
-                    + ": another instance got such a response from " + terms.hosts + ".");
+                    + ": another instance got a response that requires it from " + terms.hosts + ".");
         }
     }
 

@@ -26,7 +26,7 @@ public final class InvalidPermitsLog {
         long now = ticker.nanos();
         Long last = logged.putIfAbsent(invalid.limit(), now);
         if (last == null || (now - last >= MINUTE && logged.replace(invalid.limit(), last, now))) {
-            LOG.warn(invalid.getMessage() + ". Further ones are logged once a minute.");
+            LOG.warn(invalid.getMessage() + ". Further failures are logged once per minute.");
         }
     }
 }

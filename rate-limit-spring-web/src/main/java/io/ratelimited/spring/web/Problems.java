@@ -79,11 +79,11 @@ public final class Problems {
     public void failed(Throwable failure) {
         if (warned.compareAndSet(false, true)) {
             LOG.warn(
-                    "The messages, interceptors or converters of the application could not make the answer to a refusal, which"
-                            + " is a problem in JSON instead. Further ones are logged at DEBUG",
+                    "The messages, interceptors or converters of the application could not create the response to a rejection, which"
+                            + " is a problem detail in JSON instead. Further failures are logged at DEBUG",
                     failure);
         } else {
-            LOG.debug("The application could not make the answer to a refusal", failure);
+            LOG.debug("The application could not create the response to a rejection", failure);
         }
     }
 

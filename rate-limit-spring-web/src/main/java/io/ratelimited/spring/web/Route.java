@@ -206,7 +206,7 @@ public final class Route {
                         limit,
                         place + ".methods[" + i + "]",
                         "\"" + stated.get(i) + "\" is not an HTTP method",
-                        "Use one of " + METHODS + ", or leave out methods for all. [RL-112]");
+                        "Use one of " + METHODS + ", or omit methods for all. [RL-112]");
             }
             methods.add(method);
         }

@@ -102,6 +102,7 @@ class ClientAddressTest {
     @CsvSource({
         "48, 2001:db8:ffff::/48",
         "52, 2001:db8:ffff:f000::/52",
+        "56, 2001:db8:ffff:ff00::/56",
         "57, 2001:db8:ffff:ff80::/57",
         "127, 2001:db8:ffff:ffff:ffff:ffff:ffff:fffe/127",
         "128, 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"

@@ -163,7 +163,7 @@ public final class Declarations {
                 .filter(other ->
                         !type(other).isAssignableFrom(own) && !other.asMap().equals(applied.asMap()))
                 .map(other -> nameOf(applied) + " on " + element + " is that of " + applied.getSource() + ", and "
-                        + nameOf(other) + " of " + other.getSource() + " does not apply. Put what shall apply on the "
+                        + nameOf(other) + " of " + other.getSource() + " does not apply. Annotate the "
                         + remedy
                         + " itself.");
     }

@@ -65,7 +65,7 @@ final class Fallbacks {
                     "fallback method " + name + " returns "
                             + ResolvableType.forMethodReturnType(found, userClass) + ", not "
                             + ResolvableType.forMethodReturnType(method, userClass),
-                    "Return what " + KotlinNames.of(method) + " returns. [RL-107]");
+                    "Use the return type of " + KotlinNames.of(method) + ". [RL-107]");
         }
         ReflectionUtils.makeAccessible(found);
         return found;

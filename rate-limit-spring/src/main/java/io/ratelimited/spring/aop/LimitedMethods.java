@@ -178,7 +178,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                     throw expressions.invalid(
                             "fallback",
                             "the method has two fallbacks: " + fallbackName + " and " + named,
-                            "Name one fallback; it is called whichever limit rejects.");
+                            "Name one fallback; it is called for rejections by any limit.");
                 }
                 fallbackName = named;
                 fallback = Fallbacks.find(

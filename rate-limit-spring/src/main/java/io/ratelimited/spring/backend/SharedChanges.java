@@ -7,13 +7,13 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Changes that all instances share: a text for a limit, and one for each of its callers that has its own limit. Each
- * instance has a copy, so that reading asks nobody. Thread-safe.
+ * Changes that all instances share: a text for a limit, and one for each of its callers that has its own limit. Each instance
+ * has a copy, so reading does not access the backend. Implementations are thread-safe.
  */
 public interface SharedChanges {
 
     /**
-     * The change of a limit, or of one of its callers, as far as this instance knows.
+     * Returns the change of a limit, or of one of its callers, that this instance knows.
      *
      * @param caller the digest of the caller's key; null for the limit itself
      * @return null if there is none
@@ -21,18 +21,18 @@ public interface SharedChanges {
     @Nullable
     Change find(String limit, @Nullable String caller);
 
-    /** The digests of the callers of a limit that may have a change. */
+    /** Returns the digests of the callers of a limit that may have a change. */
     Collection<String> callers(String limit);
 
     /**
-     * Makes a change for all instances, whole or not at all. Blocks until the backend answers.
+     * Makes a change for all instances, atomically. Blocks until the backend responds.
      *
      * @param basedOn the version of the change that it replaces; 0 if there is none
-     * @param text empty to take the change back
-     * @param lasting its length; null for ever
+     * @param text empty to revert the change
+     * @param lasting its duration; null for no end
      * @param author the name of its author; null if it is not known
-     * @param maximumCallers the most callers of a limit that may have a change
-     * @throws RuntimeException when the backend does not answer
+     * @param maximumCallers maximum number of callers of a limit with a change
+     * @throws RuntimeException if the backend is unavailable
      */
     Written write(
             String limit,
@@ -44,11 +44,11 @@ public interface SharedChanges {
             int maximumCallers);
 
     /**
-     * Follows the changes of all instances, this one among them, from now on. A change that {@link #write} has made is
-     * among them when it returns.
+     * Follows the changes of all instances, including this one, from now on. A change of {@link #write} is among them when
+     * that method returns.
      *
-     * @param task is run when there are changes to take, on a thread that may block
-     * @return takes the next change, in the order in which they were made; null when all are taken
+     * @param task runs when there are new changes, on a thread that can block
+     * @return supplies the next change, in the order in which they were made; null if there is none
      */
     Supplier<@Nullable Change> follow(Runnable task);
 
@@ -56,9 +56,9 @@ public interface SharedChanges {
      * A change.
      *
      * @param caller the digest of the caller's key; null for the limit itself
-     * @param version another than that of every other change of this limit or caller; 0 if the backend has lost it
-     * @param text empty if the change was taken back
-     * @param endsAt its end, in nanoseconds of the ticker; null for never
+     * @param version unique among the changes of this limit or caller; 0 if the backend has lost it
+     * @param text empty if the change was reverted
+     * @param endsAt its end, in nanoseconds of the ticker; null for no end
      * @param author the name of its author; null if it is not known
      * @param madeAt the time when it was made
      */
@@ -74,9 +74,9 @@ public interface SharedChanges {
     /** The outcome of a write. */
     enum Written {
         DONE,
-        /** Another instance was faster: nothing has changed, and its change is among those to take. */
+        /** Another instance was faster: nothing was changed, and its change is among those to follow. */
         OUTDATED,
-        /** The limit has as many callers with a change as it may have: nothing has changed. */
+        /** The limit has the maximum number of callers with a change: nothing was changed. */
         FULL
     }
 }

@@ -4,20 +4,23 @@ import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BiConsumer;
 
-/** Pauses that all instances share: the name and the length of each. The one that ends later holds. Thread-safe. */
+/**
+ * Pauses that all instances share: the name and the duration of each. Of two pauses with the same name, the one that ends
+ * later applies. Implementations are thread-safe.
+ */
 public interface SharedPauses {
 
     /**
-     * Begins a pause for all instances. Returns at once.
+     * Starts a pause on all instances. Does not block.
      *
-     * @param lasting its length from now
-     * @return completes when it is known to the backend; fails when the backend does not answer
+     * @param lasting its duration from now
+     * @return completes when the backend has stored it; fails if the backend is unavailable
      */
     CompletionStage<?> publish(String name, Duration lasting);
 
     /**
-     * Passes the pauses of all instances to a listener, within a second: the name and the time left. Each pause is
-     * passed once, and again when its end is later. The listener must not block.
+     * Passes the name and the remaining time of the pauses of all instances to a listener, within a second. Each pause is
+     * passed once, and again if its end is later. The listener must not block.
      */
     void follow(BiConsumer<String, Duration> listener);
 }

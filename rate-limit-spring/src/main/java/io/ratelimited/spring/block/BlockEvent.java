@@ -25,11 +25,11 @@ final class BlockEvent extends Event {
     long lasting;
 
     @Label("Level")
-    @Description("How many blocks of the key have followed each other without a quiet time")
+    @Description("Number of consecutive blocks of the key without a violation-free time in between")
     int level;
 
     @Label("Shadow")
-    @Description("Whether the limit refuses nobody")
+    @Description("Whether the limit is in dry run and rejects no call")
     boolean shadow;
 
     static void record(String limit, BlockedKey block, boolean shadow) {

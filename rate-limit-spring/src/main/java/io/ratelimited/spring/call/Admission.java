@@ -136,7 +136,7 @@ public final class Admission {
             }
             return current != null && current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)));
         } catch (RuntimeException | Error ex) {
-            LOG.warn("the end of a call cannot be awaited; it ends now", ex);
+            LOG.warn("the end of a call cannot be observed; it ends now", ex);
             return false;
         }
     }

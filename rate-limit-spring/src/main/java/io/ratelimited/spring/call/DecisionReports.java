@@ -173,9 +173,9 @@ final class DecisionReports {
         if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
             LOG.warn(
                     "Rate limit '" + limit + "' (" + request.limit().place()
-                            + "): a call has been made, but what it cost is not known; it stays charged with what it"
-                            + " reserved: "
-                            + request.permits() + ". Correct the charge. Further failures are logged once a minute.",
+                            + "): the cost of a completed call is unknown, so it stays charged with its"
+                            + " reservation: "
+                            + request.permits() + ". Correct the charge. Further failures are logged once per minute.",
                     failure);
         }
         long reserved = request.permits();

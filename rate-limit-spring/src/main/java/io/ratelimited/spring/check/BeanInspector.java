@@ -106,9 +106,9 @@ public final class BeanInspector
         warnOf(
                 name,
                 BeanProxies.unlimited(bean, type),
-                "It was made before Spring's proxies, or registered as an instance, or wrapped by a processor or"
+                "It was created before Spring's proxies, or registered as an instance, or wrapped by a processor or"
                         + " by hand in a proxy that Spring does not limit, or is itself part of the aspects, or"
-                        + " spring.aop.auto is false: let a bean that is made later have the methods, or weave"
+                        + " spring.aop.auto is false: move the methods to a bean that is created later, or weave"
                         + " (rate-limit.aspect.mode: woven).");
     }
 
@@ -126,7 +126,7 @@ public final class BeanInspector
         warnOf(
                 name,
                 unlimited,
-                "It is a bean of a child context that makes no proxies: add @EnableAutoConfiguration to the configuration of"
+                "It is a bean of a child context that creates no proxies: add @EnableAutoConfiguration to the configuration of"
                         + " that context, move the bean to its parent, or weave (rate-limit.aspect.mode: woven).");
     }
 

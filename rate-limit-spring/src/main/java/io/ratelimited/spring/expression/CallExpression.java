@@ -158,7 +158,7 @@ public final class CallExpression {
                             : missing.hint()));
         }
         LOG.warn("The " + this + " reads " + missing
-                + ". Calls whose argument does not have it either fail: correct the expression.");
+                + ". Calls whose argument does not have it fail: correct the expression.");
     }
 
     /**

@@ -61,7 +61,7 @@ public final class CallRoot {
     private RequestFacts web(String word) {
         if (request == null) {
             throw new IllegalStateException(word
-                    + " is known in a request of a servlet or of WebFlux only, and this call is not part of one (on"
+                    + " is only known in a servlet or WebFlux request, and this call is not part of one (on"
                     + " WebFlux set spring.reactor.context-propagation=auto, or let the method return a Mono or"
                     + " suspend)");
         }

@@ -90,8 +90,8 @@ public final class CallerNames {
         String of = defaultText(text);
         if (of != null) {
             throw new IllegalArgumentException(LogText.escaped(of)
-                    + " is the text of an object without toString(), which is another key for each object: use what"
-                    + " identifies it, such as its id");
+                    + " is the text of an object without toString(), which differs for each object: use its"
+                    + " id");
         }
         if (text.contains(PROTECTED)) {
             throw new IllegalArgumentException(

@@ -49,7 +49,6 @@ final class CallerTexts extends StandardTypeConverter {
         }
         throw new IllegalArgumentException(
                 "a " + LogText.escaped(value.getClass().getName())
-                        + " has no toString(), so that its text is another key for each object: use what identifies it, such as"
-                        + " its id");
+                        + " has no toString(), so its text differs for each object: use its id");
     }
 }

@@ -5,18 +5,18 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads the headers in which responses of remote services state their limits. A bean of this type replaces the reader of
- * {@code Retry-After}, of {@code RateLimit} and {@code RateLimit-Policy} of draft 10, and of {@code X-RateLimit}.
- * Thread-safe, must not block.
+ * Reads the rate limit headers in responses of remote services. A bean of this type replaces the reader of {@code
+ * Retry-After}, of {@code RateLimit} and {@code RateLimit-Policy} of draft 10, and of {@code X-RateLimit}. Implementations
+ * are thread-safe, and must not block.
  */
 @FunctionalInterface
 public interface RateLimitHeaderReader {
 
     /**
-     * Reads a response. An exception is logged once, and its response states nothing.
+     * Reads a response. An exception is logged once, and the headers of the response are ignored.
      *
      * @param status the HTTP status
-     * @param fields the values of a header by its name, one for each line; null or empty without the header
+     * @param fields the values of a header by its name, one per line; null or empty without the header
      * @param epochMillis the time of this application, for a response without {@code Date}
      */
     ResponseLimits read(int status, Function<String, @Nullable List<String>> fields, long epochMillis);

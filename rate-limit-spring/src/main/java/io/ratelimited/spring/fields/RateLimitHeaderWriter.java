@@ -7,8 +7,9 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes the headers in which responses state limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
- * RateLimit-Policy} of draft 10, with {@code rate-limit.http.headers: standard}. Thread-safe, must not block.
+ * Writes the rate limit headers of responses. With {@code rate-limit.http.headers: standard}, a bean of this type replaces
+ * the writer of {@code RateLimit} and {@code RateLimit-Policy} of draft 10. Implementations are thread-safe, and must not
+ * block.
  */
 @FunctionalInterface
 public interface RateLimitHeaderWriter {
@@ -17,17 +18,20 @@ public interface RateLimitHeaderWriter {
      * Sets the headers of a response.
      *
      * @param limits the limits that apply, each once, one or more
-     * @param setter takes name and value, and replaces the old value of the header
+     * @param setter receives name and value, and replaces an old value of the header
      */
     void write(List<AppliedLimit> limits, BiConsumer<String, String> setter);
 
-    /** The names of the headers that {@link #write} sets, those of draft 10 by default. Rejections expose them to scripts (CORS). */
+    /**
+     * Returns the names of the headers that {@link #write} sets; by default those of draft 10. Rejections expose them to
+     * scripts (CORS).
+     */
     default List<String> names() {
         return List.of("RateLimit-Policy", "RateLimit");
     }
 
     /**
-     * A limit that a response states.
+     * A limit in the headers of a response.
      *
      * @param decision its last decision about the request; null if it has not decided
      */

@@ -3,17 +3,17 @@ package io.ratelimited.spring.fields;
 import java.util.List;
 
 /**
- * What a response states about the limits of the service that sent it.
+ * The rate limit headers of a response. Immutable.
  *
- * @param retryAfterNanos the length of a pause, in nanoseconds; 0 if the response states none
- * @param quotas what is left of the quotas that the response names, each name once
+ * @param retryAfterNanos duration of a pause, in nanoseconds; 0 if the response has none
+ * @param quotas the quotas in the response, with unique names
  */
 public record ResponseLimits(long retryAfterNanos, List<Quota> quotas) {
 
-    /** A response that states nothing about limits. */
+    /** A response without rate limit headers. */
     public static final ResponseLimits SILENT = new ResponseLimits(0, List.of());
 
-    /** @throws IllegalArgumentException for a negative time */
+    /** @throws IllegalArgumentException if the time is negative */
     public ResponseLimits {
         require(retryAfterNanos >= 0, "retryAfterNanos", retryAfterNanos);
         quotas = List.copyOf(quotas);
@@ -26,21 +26,21 @@ public record ResponseLimits(long retryAfterNanos, List<Quota> quotas) {
     }
 
     /**
-     * What is left of a quota.
+     * A quota and its remaining permits. Immutable.
      *
      * @param name name of the quota, unique in a response
-     * @param quota permits of a whole window; {@link #UNKNOWN} if it is not stated
-     * @param remaining permits that are left, 0 or more
-     * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not stated
-     * @param resetNanos time until the whole quota is there again, in nanoseconds and more than 0
+     * @param quota permits of a whole window; {@link #UNKNOWN} if the response does not have it
+     * @param remaining remaining permits, 0 or more
+     * @param windowNanos length of a window, in nanoseconds; {@link #UNKNOWN} if the response does not have it
+     * @param resetNanos time until the whole quota is available again, in nanoseconds, more than 0
      * @param ofCalls whether a call takes one permit; otherwise it takes an unknown number, such as the tokens of a model
      */
     public record Quota(String name, long quota, long remaining, long windowNanos, long resetNanos, boolean ofCalls) {
 
-        /** Stands for a quota or a window that the answer does not state. */
+        /** Value of a quota or window that the response does not have. */
         public static final long UNKNOWN = -1;
 
-        /** @throws IllegalArgumentException for a value out of its range */
+        /** @throws IllegalArgumentException if a value is out of range */
         public Quota {
             require(quota >= UNKNOWN, "quota", quota);
             require(remaining >= 0, "remaining", remaining);
@@ -49,9 +49,9 @@ public record ResponseLimits(long retryAfterNanos, List<Quota> quotas) {
         }
 
         /**
-         * Makes the rest of a quota of calls.
+         * Creates a quota of calls.
          *
-         * @throws IllegalArgumentException for a value out of its range
+         * @throws IllegalArgumentException if a value is out of range
          */
         public Quota(String name, long quota, long remaining, long windowNanos, long resetNanos) {
             this(name, quota, remaining, windowNanos, resetNanos, true);

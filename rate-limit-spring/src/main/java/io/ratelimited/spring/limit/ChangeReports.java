@@ -128,7 +128,7 @@ public final class ChangeReports {
         try {
             events.publishEvent(event);
         } catch (RuntimeException | Error ex) {
-            LOG.warn("Rate limit '" + event.limit() + "' has been changed, but a listener to that failed", ex);
+            LOG.warn("Rate limit '" + event.limit() + "' has been changed, but a listener failed", ex);
         }
     }
 

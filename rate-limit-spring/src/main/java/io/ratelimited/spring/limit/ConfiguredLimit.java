@@ -144,7 +144,7 @@ public final class ConfiguredLimit implements NamedLimit {
     public void requireKeyless(@Nullable Object key) {
         if (key != null && found != null) {
             throw new IllegalArgumentException("rate limit '" + name()
-                    + "' is ADAPTIVE, which finds one limit for all calls of this instance; use null as its key");
+                    + "' is ADAPTIVE, which has one limit for all calls of this instance; use null as its key");
         }
     }
 

@@ -83,7 +83,7 @@ public final class InstanceDifferences {
                 .stream()
                         .filter(limit -> !found.containsKey(limit))
                         .forEach(limit -> LOG.info(
-                                "Instances configure rate limit '" + limit + "' alike again: " + here.get(limit)));
+                                "Instances configure rate limit '" + limit + "' the same way again: " + here.get(limit)));
     }
 
     private static String encode(String text) {

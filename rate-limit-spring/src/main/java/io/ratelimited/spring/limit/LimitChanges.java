@@ -102,8 +102,8 @@ public final class LimitChanges {
             throw new InvalidRateLimitException(
                     limit.name(),
                     limit.place(),
-                    "this instance does not apply what was changed for all instances: " + seen.problem(),
-                    "Nothing was changed; change it on an instance that does, or take the change back.");
+                    "this instance does not apply the change for all instances: " + seen.problem(),
+                    "Nothing was changed; make the change on an instance that applies it, or revert it.");
         }
         return changes.write(limit.name(), null, seen.version(), text, null, author, 0);
     }

@@ -281,9 +281,9 @@ public final class LimitRegistry {
         Map<String, RateLimiter> tiers = new HashMap<>();
         resolved.tiers().forEach((tier, ofTier) -> tiers.put(tier, Backends.limiter(backend, ofTier, tier)));
         if (resolved.ignoresAnnotation()) {
-            LOG.info("Rate limit '" + name + "': what " + declaredAt + " sets for "
+            LOG.info("Rate limit '" + name + "': the values of " + declaredAt + " that only "
                     + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
-                    + " alone is ignored, since the properties make it " + resolved.algorithm());
+                    + " supports are ignored, because the properties set algorithm " + resolved.algorithm());
         }
         ConfiguredLimit created =
                 new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks, ticker);

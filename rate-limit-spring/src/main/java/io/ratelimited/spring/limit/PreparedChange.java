@@ -126,7 +126,7 @@ final class PreparedChange {
         }
         Map<String, Object> fixed = fixed(old);
         if (!fixed.equals(fixed(next))) {
-            LOG.warn("Rate limit '" + limit.name() + "': a change of properties takes effect at the next start, from "
+            LOG.warn("Rate limit '" + limit.name() + "': a change of properties takes effect at the next startup, from "
                     + fixed + " to " + fixed(next));
         }
         String shared = limit.shared().text();
@@ -204,8 +204,8 @@ final class PreparedChange {
                     "algorithm cannot change from " + from + " to " + to
                             + " at run time: "
                             + (from.countsCallsInFlight() && to.countsCallsInFlight()
-                                    ? "ADAPTIVE is a limit of one process without keys"
-                                    : "calls in flight cannot be counted over time"));
+                                    ? "ADAPTIVE belongs to one process and has no keys"
+                                    : "an algorithm that counts calls in flight cannot replace one that counts over time, or the reverse"));
         }
     }
 

@@ -15,7 +15,7 @@ import jdk.jfr.Name;
  */
 @Name("io.ratelimited.FoundLimit")
 @Label("Found Limit")
-@Description("A change of the number of calls in flight that ADAPTIVE admits, and its reason")
+@Description("A change of the adaptive limit, and its reason")
 @Category("Rate Limits")
 @Enabled(false)
 final class FoundLimitEvent extends Event {

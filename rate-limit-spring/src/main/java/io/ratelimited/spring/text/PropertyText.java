@@ -62,7 +62,7 @@ public final class PropertyText {
             return Stream.of(type.getEnumConstants())
                     .filter(constant -> of((Enum<?>) constant).equals(found))
                     .findFirst()
-                    .orElseThrow(() -> new IllegalArgumentException("'" + text + "' is none of " + values(type)));
+                    .orElseThrow(() -> new IllegalArgumentException("'" + text + "' is not one of " + values(type)));
         }
         if (type == Duration.class) {
             return DurationFormatterUtils.detectAndParse(text);
@@ -71,7 +71,7 @@ public final class PropertyText {
             try {
                 return ZoneId.of(text);
             } catch (DateTimeException ex) {
-                throw new IllegalArgumentException("'" + text + "' is no time zone", ex);
+                throw new IllegalArgumentException("'" + text + "' is not a time zone", ex);
             }
         }
         if (type == List.class) {
@@ -84,7 +84,7 @@ public final class PropertyText {
             for (String entry : text.split("\\s*,\\s*", -1)) {
                 int middle = entry.lastIndexOf('=');
                 if (middle < 0) {
-                    throw new IllegalArgumentException("'" + entry + "' is no entry such as batch=5%");
+                    throw new IllegalArgumentException("'" + entry + "' is not an entry such as batch=5%");
                 }
                 map.put(
                         entry.substring(0, middle).strip(),

@@ -157,7 +157,7 @@ class KeysTest {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.plain(new Object()))
                     .withMessageContaining("key of rate limit 'Keyed.plain' \"#key\"")
-                    .withMessageContaining("java.lang.Object is no key")
+                    .withMessageContaining("java.lang.Object is not a key")
                     .withMessageContaining("the call was not made");
             assertThatIllegalStateException().isThrownBy(() -> bean.plain(List.of(new Object())));
             assertThat(bean.calls()).isZero();
@@ -205,10 +205,10 @@ class KeysTest {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.web())
-                    .withMessageContaining("clientIp is known in a request of a servlet or of WebFlux only");
+                    .withMessageContaining("clientIp is only known in a servlet or WebFlux request");
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.header())
-                    .withMessageContaining("header('X-Api-Key') is known in a request of a servlet or of WebFlux only");
+                    .withMessageContaining("header('X-Api-Key') is only known in a servlet or WebFlux request");
         });
     }
 

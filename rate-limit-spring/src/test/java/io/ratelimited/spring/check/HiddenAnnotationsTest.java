@@ -24,7 +24,7 @@ class HiddenAnnotationsTest {
         ContextRunner.with(runner, type).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce("does not apply. Put what shall apply on the")
+                    .containsOnlyOnce("does not apply. Annotate the")
                     .contains("@RateLimited on " + type.getName());
         });
     }
@@ -35,7 +35,7 @@ class HiddenAnnotationsTest {
         ContextRunner.with(runner, type).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce("does not apply. Put")
+                    .containsOnlyOnce("does not apply. Annotate")
                     .contains("@RateLimitExempt on " + type.getName() + ".get() is that of ")
                     .contains("and @RateLimited of " + Reads.class.getMethod("get"));
         });
@@ -46,7 +46,7 @@ class HiddenAnnotationsTest {
         ContextRunner.with(runner, LimitedBeforeExempt.class).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce("does not apply. Put")
+                    .containsOnlyOnce("does not apply. Annotate")
                     .contains("@RateLimited on " + LimitedBeforeExempt.class.getName() + ".get() is that of ")
                     .contains("and @RateLimitExempt of " + Exempt.class.getMethod("get"));
         });

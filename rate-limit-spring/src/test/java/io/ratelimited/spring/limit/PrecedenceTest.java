@@ -230,7 +230,7 @@ class PrecedenceTest {
         ContextRunner.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.bucket.algorithm=fixed-window")
                 .run(context -> assertThat(output)
-                        .containsOnlyOnce("sets for TOKEN_BUCKET alone is ignored, since the properties make it"
+                        .containsOnlyOnce("that only TOKEN_BUCKET supports are ignored, because the properties set algorithm"
                                 + " FIXED_WINDOW"));
     }
 

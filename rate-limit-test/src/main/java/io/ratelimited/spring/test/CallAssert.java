@@ -13,24 +13,24 @@ public final class CallAssert extends AbstractAssert<CallAssert, ThrowingCallabl
     }
 
     /**
-     * Makes the call, and fails unless it throws a {@link RateLimitExceededException}, or an exception that was caused by one.
+     * Makes the call, and fails unless it throws a {@link RateLimitExceededException}, or an exception with such a cause.
      *
-     * @return to go on with the decision that rejected it
+     * @return assertions on the decision that rejected it
      */
     public DecisionAssert isRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal == null) {
-            failWithMessage("The call was not refused by a rate limit: it returned.");
+            failWithMessage("No rate limit rejected the call: it returned.");
             throw new AssertionError();
         }
         return new DecisionAssert(refusal.decision()).as(descriptionText());
     }
 
-    /** Makes the call, and fails if a rate limit rejects it. Throws what else the call throws. */
+    /** Makes the call, and fails if a rate limit rejects it. Any other exception of the call is thrown. */
     public CallAssert isNotRateLimited() {
         RateLimitExceededException refusal = call();
         if (refusal != null) {
-            failWithMessage("The call was refused by a rate limit: %s", refusal.decision());
+            failWithMessage("A rate limit rejected the call: %s", refusal.decision());
         }
         return this;
     }

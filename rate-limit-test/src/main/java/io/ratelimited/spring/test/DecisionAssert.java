@@ -15,12 +15,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
 
     /** Fails unless the call was rejected. */
     public DecisionAssert isRateLimited() {
-        return require(!decision().admitted(), "a refusal", "the call was admitted");
+        return require(!decision().admitted(), "a rejection", "the call was admitted");
     }
 
     /** Fails if the call was rejected; it may have to wait. */
     public DecisionAssert isNotRateLimited() {
-        return require(decision().admitted(), "an admitted call", "it was refused");
+        return require(decision().admitted(), "an admitted call", "it was rejected");
     }
 
     /** Fails unless the limit of this name has decided. */
@@ -28,14 +28,14 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return equal("limit", limit, decision().limit());
     }
 
-    /** Fails unless the call was rejected, and a lone retry is admitted after exactly this time. */
+    /** Fails unless the call was rejected, and a retry is admitted after exactly this time if there are no other calls. */
     public DecisionAssert retryAfter(Duration expected) {
         return equal("retryAfter", expected, decision().retryAfter());
     }
 
-    /** Fails unless no retry can ever succeed: the call asks for more permits than can be had at once. */
+    /** Fails unless no retry can ever succeed, because the call needs more permits than the limit can ever admit. */
     public DecisionAssert never() {
-        return require(decision().never(), "a refusal for good", "a retry can succeed");
+        return require(decision().never(), "a rejection without a possible retry", "a retry can succeed");
     }
 
     /** Fails unless the call was rejected because the limit has blocked its key. */
@@ -43,12 +43,12 @@ public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, D
         return require(decision().blocked(), "a blocked key", "it is not blocked");
     }
 
-    /** Fails unless so many calls of one permit would still go now. */
+    /** Fails unless exactly this number of calls of one permit would be admitted now. */
     public DecisionAssert remaining(long expected) {
         return equal("remaining", expected, decision().remaining());
     }
 
-    /** Fails unless the call was admitted and goes after exactly this time; zero for at once. */
+    /** Fails unless the call was admitted and can proceed after exactly this time; zero for immediately. */
     public DecisionAssert waits(Duration expected) {
         isNotRateLimited();
         return equal("waitTime", expected, decision().waitTime());

@@ -4,19 +4,19 @@ import io.ratelimited.core.Decision;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /**
- * Assertions that need no web: {@code assertThatCall(() -> login.attempt("ann")).isRateLimited()}. To be imported statically
- * in the tests of an application without Spring Web; others import {@link RateLimitAssertions}, which has these too.
+ * Assertions on decisions and calls, for static imports: {@code assertThatCall(() -> login.attempt("ann")).isRateLimited()}.
+ * For applications without Spring Web; others import {@link RateLimitAssertions}, which includes them.
  */
 public class DecisionAssertions {
 
     DecisionAssertions() {}
 
-    /** Begins an assertion on a decision, as {@code RateLimits.peek} returns it. */
+    /** Starts an assertion on a decision, such as that of {@code RateLimits.peek}. */
     public static DecisionAssert assertThat(Decision actual) {
         return new DecisionAssert(actual);
     }
 
-    /** Begins an assertion on a call, which is made by the assertion that follows. */
+    /** Starts an assertion on a call, which the next assertion makes. */
     public static CallAssert assertThatCall(ThrowingCallable call) {
         return new CallAssert(call);
     }

@@ -7,8 +7,8 @@ import org.springframework.test.web.servlet.assertj.AbstractMockHttpServletRespo
 import org.springframework.test.web.servlet.assertj.MvcTestResult;
 
 /**
- * {@link ResponseAssert} for {@code MockMvcTester}, with what Spring asserts on responses: status, headers and body. For the
- * rest, such as the handler, begin with {@code result.assertThat()}.
+ * {@link ResponseAssert} for {@code MockMvcTester}, with Spring's assertions on responses: status, headers and body. For
+ * other assertions, such as on the handler, use {@code result.assertThat()}.
  */
 public final class MvcResponseAssert extends AbstractMockHttpServletResponseAssert<MvcResponseAssert, MvcTestResult> {
 

@@ -8,30 +8,30 @@ import org.springframework.test.web.servlet.assertj.MvcTestResult;
 import org.springframework.test.web.servlet.client.RestTestClient;
 
 /**
- * Assertions on decisions, calls and responses, to be imported statically: {@code
- * assertThat(response).isRateLimited().retryAfter(Duration.ofMinutes(1))}. May be imported beside those of AssertJ.
+ * Assertions on decisions, calls and responses, for static imports: {@code
+ * assertThat(response).isRateLimited().retryAfter(Duration.ofMinutes(1))}. You can import them next to those of AssertJ.
  */
 public final class RateLimitAssertions extends DecisionAssertions {
 
     private RateLimitAssertions() {}
 
-    /** Begins an assertion on a response of {@code TestRestTemplate}, {@code RestClient} or {@code RestTemplate}. */
+    /** Starts an assertion on a response of {@code TestRestTemplate}, {@code RestClient} or {@code RestTemplate}. */
     public static <T> ResponseAssert<ResponseEntity<T>> assertThat(ResponseEntity<T> actual) {
         return new ResponseAssert<>(
                 actual, actual.getStatusCode().value(), actual.getHeaders()::getFirst, actual::getBody);
     }
 
-    /** Begins an assertion on a request of {@code MockMvcTester}, which is made now. */
+    /** Starts an assertion on a request of {@code MockMvcTester}, which is made immediately. */
     public static MvcResponseAssert assertThat(MockMvcRequestBuilder actual) {
         return new MvcResponseAssert(actual.exchange());
     }
 
-    /** Begins an assertion on a response to {@code MockMvcTester}. */
+    /** Starts an assertion on a response to {@code MockMvcTester}. */
     public static MvcResponseAssert assertThat(MvcTestResult actual) {
         return new MvcResponseAssert(actual);
     }
 
-    /** Begins an assertion on a result of {@code MockMvc}: {@code mvc.perform(get("/")).andReturn()}. */
+    /** Starts an assertion on a result of {@code MockMvc}: {@code mvc.perform(get("/")).andReturn()}. */
     public static ResponseAssert<MvcResult> assertThat(MvcResult actual) {
         return new ResponseAssert<>(
                 actual,
@@ -40,13 +40,13 @@ public final class RateLimitAssertions extends DecisionAssertions {
                 () -> actual.getResponse().getContentAsByteArray());
     }
 
-    /** Begins an assertion on a response to {@code WebTestClient}: {@code client.get().uri("/").exchange()}. */
+    /** Starts an assertion on a response to {@code WebTestClient}: {@code client.get().uri("/").exchange()}. */
     public static ResponseAssert<org.springframework.test.web.reactive.server.ExchangeResult> assertThat(
             WebTestClient.ResponseSpec actual) {
         return assertThat(actual.returnResult(byte[].class));
     }
 
-    /** Begins an assertion on a result of {@code WebTestClient}. */
+    /** Starts an assertion on a result of {@code WebTestClient}. */
     public static ResponseAssert<org.springframework.test.web.reactive.server.ExchangeResult> assertThat(
             org.springframework.test.web.reactive.server.ExchangeResult actual) {
         return new ResponseAssert<>(
@@ -56,13 +56,13 @@ public final class RateLimitAssertions extends DecisionAssertions {
                 actual::getResponseBodyContent);
     }
 
-    /** Begins an assertion on a response to {@code RestTestClient}: {@code client.get().uri("/").exchange()}. */
+    /** Starts an assertion on a response to {@code RestTestClient}: {@code client.get().uri("/").exchange()}. */
     public static ResponseAssert<org.springframework.test.web.servlet.client.ExchangeResult> assertThat(
             RestTestClient.ResponseSpec actual) {
         return assertThat(actual.returnResult(byte[].class));
     }
 
-    /** Begins an assertion on a result of {@code RestTestClient}. */
+    /** Starts an assertion on a result of {@code RestTestClient}. */
     public static ResponseAssert<org.springframework.test.web.servlet.client.ExchangeResult> assertThat(
             org.springframework.test.web.servlet.client.ExchangeResult actual) {
         return new ResponseAssert<>(

@@ -6,7 +6,7 @@ import java.util.function.UnaryOperator;
 import org.assertj.core.api.AbstractObjectAssert;
 import org.jspecify.annotations.Nullable;
 
-/** Assertions on what a response says of rate limits. */
+/** Assertions on the rate limit status and headers of a response. */
 public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert<A>, A> {
 
     private final ResponseFacts response;
@@ -22,7 +22,10 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
         return isRateLimited(429);
     }
 
-    /** Fails unless the status is that of {@code rate-limit.http.status}, or of the application's own answer to rejections. */
+    /**
+     * Fails unless the response has this status: that of {@code rate-limit.http.status}, or of the application's own response
+     * to rejections.
+     */
     public ResponseAssert<A> isRateLimited(int status) {
         response.isRateLimited(status);
         return this;
@@ -35,27 +38,32 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
     }
 
     /**
-     * Fails unless the problem detail names this limit; for a body that was read as text, bytes or a {@code ProblemDetail}. For a
-     * page, which browsers get, by the field {@code RateLimit}.
+     * Fails unless the problem detail names this limit; the body must be text, bytes or a {@code ProblemDetail}. For an HTML
+     * page, the header {@code RateLimit} is read instead.
      */
     public ResponseAssert<A> by(String limit) {
         response.by(limit);
         return this;
     }
 
-    /** Fails unless {@code Retry-After} is this time in whole seconds, rounded up and at least 1, as responses have it. */
+    /** Fails unless {@code Retry-After} is this time, rounded up to whole seconds, at least 1. */
     public ResponseAssert<A> retryAfter(Duration expected) {
         response.retryAfter(expected);
         return this;
     }
 
-    /** Fails if there is a {@code Retry-After}: rejections for good have none, and those of calls in flight. */
+    /**
+     * Fails if there is a {@code Retry-After}. There is none if no retry can succeed, or if the limit counts calls in flight.
+     */
     public ResponseAssert<A> noRetryAfter() {
         response.noRetryAfter();
         return this;
     }
 
-    /** Fails unless so much remains by the field {@code RateLimit}, of several limits the least, or by {@code X-RateLimit-Remaining}. */
+    /**
+     * Fails unless the header {@code RateLimit}, or {@code X-RateLimit-Remaining}, has this number of remaining permits; of
+     * several limits, the smallest number counts.
+     */
     public ResponseAssert<A> remaining(long expected) {
         response.remaining(expected);
         return this;

@@ -26,14 +26,14 @@ record ResponseFacts(
     private static final Pattern REMAINING = Pattern.compile(";r=(\\d+)");
 
     void isRateLimited(int expected) {
-        require(status == expected, "a refusal with status " + expected);
+        require(status == expected, "a rejection with status " + expected);
     }
 
     void isNotRateLimited() {
         String body = text();
         require(
                 status != 429 && !body.contains("#quota-exceeded") && !body.contains("#abnormal-usage-detected"),
-                "a response that is no refusal of a rate limit");
+                "a response that is not a rejection by a rate limit");
     }
 
     /**

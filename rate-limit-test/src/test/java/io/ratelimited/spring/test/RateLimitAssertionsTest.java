@@ -43,9 +43,9 @@ class RateLimitAssertionsTest {
 
         fails(
                 () -> assertThat(ADMITTED).isRateLimited(),
-                "Expected a refusal, but the call was admitted",
+                "Expected a rejection, but the call was admitted",
                 "limit=login");
-        fails(() -> assertThat(REFUSED).isNotRateLimited(), "it was refused");
+        fails(() -> assertThat(REFUSED).isNotRateLimited(), "it was rejected");
         fails(() -> assertThat(REFUSED).by("search"), "limit search", "limit is login");
         fails(() -> assertThat(REFUSED).retryAfter(MINUTE.plusNanos(1)), "retryAfter is PT1M");
         fails(() -> assertThat(NEVER).retryAfter(MINUTE), "retryAfter is null");
@@ -54,7 +54,7 @@ class RateLimitAssertionsTest {
         fails(() -> assertThat(REFUSED).isBlocked(), "a blocked key", "it is not blocked");
         fails(() -> assertThat(ADMITTED).remaining(5), "remaining is 4");
         fails(() -> assertThat(ADMITTED).waits(MINUTE), "waitTime is PT0.1S");
-        fails(() -> assertThat(REFUSED).waits(Duration.ZERO), "it was refused");
+        fails(() -> assertThat(REFUSED).waits(Duration.ZERO), "it was rejected");
         fails(() -> assertThat((Decision) null).isRateLimited(), "not to be null");
         fails(() -> assertThat(ADMITTED).as("my limit").isRateLimited(), "[my limit]");
     }
@@ -80,7 +80,7 @@ class RateLimitAssertionsTest {
                             throw refusal;
                         })
                         .isNotRateLimited(),
-                "was refused by a rate limit",
+                "A rate limit rejected the call",
                 "limit=login");
         assertThatThrownBy(() -> assertThatCall(() -> {
                             throw new IOException("business");
@@ -117,8 +117,8 @@ class RateLimitAssertionsTest {
                 "status 429",
                 "status: 200",
                 "body: \"fine\"");
-        fails(() -> assertThat(refused).isNotRateLimited(), "no refusal", "status: 429");
-        fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "no refusal", "status: 503");
+        fails(() -> assertThat(refused).isNotRateLimited(), "not a rejection", "status: 429");
+        fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "not a rejection", "status: 503");
         fails(() -> assertThat(refused).by("log"), "violated-policies, or RateLimit", "to name 'log'");
         fails(() -> assertThat(refused).by("gin"), "to name 'gin'");
         fails(() -> assertThat(refused).by("b"), "to name 'b'");

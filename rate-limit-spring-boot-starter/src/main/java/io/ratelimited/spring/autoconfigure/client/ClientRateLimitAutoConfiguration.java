@@ -254,7 +254,7 @@ public final class ClientRateLimitAutoConfiguration {
                     beans,
                     RestClient.Builder.class,
                     BlockingConfiguration::isLimited,
-                    "Let RestClientBuilderConfigurer.configure(RestClient.builder()) make it.");
+                    "Create it with RestClientBuilderConfigurer.configure(RestClient.builder()).");
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedRestClients")
@@ -265,7 +265,7 @@ public final class ClientRateLimitAutoConfiguration {
                     beans,
                     RestClient.class,
                     client -> isLimited(client.mutate()),
-                    "Let a RestClient.Builder of Spring Boot build it.");
+                    "Build it with a RestClient.Builder of Spring Boot.");
         }
 
         @Bean("io.ratelimited.rateLimitUnlimitedRestTemplates")
@@ -277,7 +277,7 @@ public final class ClientRateLimitAutoConfiguration {
                     RestTemplate.class,
                     template ->
                             template.getInterceptors().stream().anyMatch(BlockingClientInterceptor.class::isInstance),
-                    "Let a RestTemplateBuilder of Spring Boot build it.");
+                    "Build it with a RestTemplateBuilder of Spring Boot.");
         }
 
         private static boolean isLimited(RestClient.Builder builder) {
@@ -353,7 +353,7 @@ public final class ClientRateLimitAutoConfiguration {
                     beans,
                     WebClient.class,
                     client -> isLimited(client.mutate()),
-                    "Let a WebClient.Builder of Spring Boot build it.");
+                    "Build it with a WebClient.Builder of Spring Boot.");
         }
 
         private static boolean isLimited(WebClient.Builder builder) {

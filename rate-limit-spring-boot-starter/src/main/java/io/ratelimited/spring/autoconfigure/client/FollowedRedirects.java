@@ -57,7 +57,7 @@ final class FollowedRedirects<T> implements SmartInitializingSingleton {
         List<String> names =
                 clients.all().stream().map(LimitedClient::name).sorted().toList();
         LOG.info("rate-limit.clients " + names
-                + " obey a host to which theirs redirect, for max-pause at a time: the HTTP library of "
+                + " can be paused by a host to which theirs redirect, for max-pause at a time: the HTTP library of "
                 + users + " follows redirects and does not report which host has responded. Set"
                 + " spring.http.clients.redirects to dont-follow, or use " + remedy + ". [RL-335]");
     }

@@ -136,7 +136,7 @@ class GraphQlRefusalsTest {
                     .hasSize(2)
                     .allSatisfy(error ->
                             assertThat(error).containsEntry("extensions", Map.of("classification", "BAD_REQUEST")));
-            assertThat(output).doesNotContain("Unresolved").containsOnlyOnce("Further ones are logged once a minute");
+            assertThat(output).doesNotContain("Unresolved").containsOnlyOnce("Further failures are logged once per minute");
         });
     }
 

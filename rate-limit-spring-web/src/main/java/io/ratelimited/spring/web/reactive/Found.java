@@ -47,10 +47,10 @@ record Found<T>(@Nullable T value, @Nullable Throwable failure) {
      */
     static <T> @Nullable T now(@Nullable Found<T> found, String what) {
         if (found == null) {
-            throw new IllegalStateException(what + " is not known yet: the limit was made after this request came");
+            throw new IllegalStateException(what + " is not known yet: the limit was created after this request arrived");
         }
         if (found.failure != null) {
-            throw new IllegalStateException("could not be found out: " + found.failure.getMessage(), found.failure);
+            throw new IllegalStateException("could not be determined: " + found.failure.getMessage(), found.failure);
         }
         return found.value;
     }

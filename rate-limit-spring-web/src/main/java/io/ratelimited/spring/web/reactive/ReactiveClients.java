@@ -44,7 +44,7 @@ public record ReactiveClients(
             return addresses.of(request.getRemoteAddress());
         }
         if (raw == null) {
-            throw new IllegalStateException("clientIp with rate-limit.http.trusted-proxies needs a request that came by"
+            throw new IllegalStateException("clientIp with rate-limit.http.trusted-proxies needs a request that has passed"
                     + " the HttpHandler of the application");
         }
         return addresses.of(proxies.client(

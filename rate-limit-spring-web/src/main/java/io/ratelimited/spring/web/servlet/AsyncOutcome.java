@@ -114,9 +114,9 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
 
     /** A cancellation for the cost of the call; its cause says whether the time was over. */
     private CancellationException unfinished() {
-        CancellationException unfinished = new CancellationException("the response ended before its result was there");
+        CancellationException unfinished = new CancellationException("the response ended before its result was available");
         if (timedOut) {
-            unfinished.initCause(new TimeoutException("the result has taken too long"));
+            unfinished.initCause(new TimeoutException("the result timed out"));
         }
         return unfinished;
     }

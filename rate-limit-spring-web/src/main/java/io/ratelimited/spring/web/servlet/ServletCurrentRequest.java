@@ -130,7 +130,7 @@ final class ServletCurrentRequest implements CurrentRequest {
      */
     private <T> @Nullable T requireCurrent(@Nullable T read, String what) {
         if (state.isOver()) {
-            throw new IllegalStateException("the request has ended, and its " + what + " is not known any more");
+            throw new IllegalStateException("the request has ended, so its " + what + " is no longer known");
         }
         return read;
     }
