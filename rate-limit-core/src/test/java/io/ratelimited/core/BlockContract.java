@@ -222,9 +222,9 @@ public abstract class BlockContract {
         assertBlocked(limiter.reserve("a", 0, 0).decision(), BLOCK);
         assertBlocked(limiter.peek("a", 0, 0), BLOCK);
         assertThat(limiter.tryAcquire("a", 0)).isFalse();
-        Claim nothing = Claim.of(limiter, "a", 0, 0);
+        Claim nothing = claim(limiter, "a", 0, 0);
         assertBlocked(
-                all(nothing, Claim.of(limiter(named("other", 5).build()), "a", 1, 0))
+                all(nothing, claim(limiter(named("other", 5).build()), "a", 1, 0))
                         .decision(),
                 BLOCK);
         ticker.advance(BLOCK);
@@ -252,7 +252,7 @@ public abstract class BlockContract {
             assertThat(decision.retryAfter()).isEqualTo(Duration.ofMillis(600));
             assertThat(limiter.peek("a", 0, 0).admitted()).isFalse();
             assertThat(limiter.tryAcquire("a", 0)).isFalse();
-            assertThat(all(Claim.of(limiter, "a", 0, 0), Claim.of(other, "a", 1, 0))
+            assertThat(all(claim(limiter, "a", 0, 0), claim(other, "a", 1, 0))
                             .isRefused())
                     .isTrue();
         }
@@ -454,13 +454,18 @@ public abstract class BlockContract {
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
     }
 
+    /** As {@link Claim#of}, of a limiter as calls have it. */
+    private static Claim claim(RateLimiter limiter, Object key, long permits, long maxWaitNanos) {
+        return Claim.of(CallersLimiter.asked(limiter), key, permits, maxWaitNanos);
+    }
+
     /** A claim on one permit of "a", which cannot wait now. */
     private static Claim patient(RateLimiter limiter, Duration patience) {
-        return Claim.of(limiter, "a", 1, 0, RateLimiter.NO_RANK, patience.toNanos(), false);
+        return Claim.of(CallersLimiter.asked(limiter), "a", 1, 0, RateLimiter.NO_RANK, patience.toNanos(), false);
     }
 
     private static Claim exempt(RateLimiter limiter) {
-        return Claim.of(limiter, "a", 1, 0, RateLimiter.NO_RANK, 0, true);
+        return Claim.of(CallersLimiter.asked(limiter), "a", 1, 0, RateLimiter.NO_RANK, 0, true);
     }
 
     @Test
@@ -471,7 +476,7 @@ public abstract class BlockContract {
         for (int i = 0; i < 3; i++) {
             Claim claim = patient(limiter, Duration.ofMillis(100));
             assertThat(claim.reserve().isRefused()).isTrue();
-            assertThat(all(claim, Claim.of(other, "a", 1, 0)).decision().blocked())
+            assertThat(all(claim, claim(other, "a", 1, 0)).decision().blocked())
                     .isFalse();
             assertThat(limiter.reserveAsync(claim, RateLimiter.Callbacks.MAY_BLOCK)
                             .toCompletableFuture()
@@ -490,7 +495,7 @@ public abstract class BlockContract {
         RateLimiter other = limiter(named("other", 50).build());
         assertThat(limiter.tryAcquire("a", 5)).isTrue();
         assertBlocked(
-                all(patient(limiter, Duration.ofMillis(99)), Claim.of(other, "a", 1, 0))
+                all(patient(limiter, Duration.ofMillis(99)), claim(other, "a", 1, 0))
                         .decision(),
                 BLOCK);
         assertThat(other.peek("a", 1, 0).blocked()).isFalse();
@@ -517,7 +522,7 @@ public abstract class BlockContract {
             assertThat(exempt(limiter).reserve().isRefused()).isFalse();
         }
         assertThat(limiter.peek(exempt(limiter)).admitted()).isTrue();
-        assertThat(all(exempt(limiter), Claim.of(other, "a", 1, 0)).isRefused()).isFalse();
+        assertThat(all(exempt(limiter), claim(other, "a", 1, 0)).isRefused()).isFalse();
         Decision rejected = exempt(limiter).reserve().decision();
         assertThat(rejected.admitted()).isFalse();
         assertThat(rejected.blocked()).isFalse();
@@ -525,7 +530,7 @@ public abstract class BlockContract {
         ticker.advance(BLOCK.minusSeconds(1));
         assertThat(limiter.tryAcquire("a", 5)).isTrue();
         assertThat(exempt(limiter).reserve().isRefused()).isTrue();
-        assertThat(all(exempt(limiter), Claim.of(other, "a", 1, 0)).isRefused()).isTrue();
+        assertThat(all(exempt(limiter), claim(other, "a", 1, 0)).isRefused()).isTrue();
         assertThat(limiter.peek("a", 1, 0).blocked()).isFalse();
         assertBlocked(offend(limiter, "a"), BLOCK.multipliedBy(2));
     }
@@ -878,8 +883,8 @@ public abstract class BlockContract {
     void amongSeveralLimitsOnlyThoseThatRefuseBeginABlock() {
         RateLimiter small = limiter(limit());
         RateLimiter large = limiter(named("large", 50).build());
-        Claim one = Claim.of(small, "a", 1, 0);
-        Claim other = Claim.of(large, "a", 1, 0);
+        Claim one = claim(small, "a", 1, 0);
+        Claim other = claim(large, "a", 1, 0);
         for (int i = 0; i < 5; i++) {
             assertThat(all(one, other).isRefused()).isFalse();
         }
@@ -900,7 +905,7 @@ public abstract class BlockContract {
         RateLimiter other = limiter(named("other", 5).build());
         assertThat(one.tryAcquire("a", 5)).isTrue();
         assertThat(other.tryAcquire("b", 5)).isTrue();
-        assertThat(all(Claim.of(one, "a", 1, 0), Claim.of(other, "b", 1, 0)).isRefused())
+        assertThat(all(claim(one, "a", 1, 0), claim(other, "b", 1, 0)).isRefused())
                 .isTrue();
         assertBlocked(one.peek("a", 1, 0), BLOCK);
         assertBlocked(other.peek("b", 1, 0), BLOCK);
@@ -911,7 +916,7 @@ public abstract class BlockContract {
         RateLimiter passwords = limiter(byCharge());
         RateLimiter addresses = limiter(limit());
         for (int i = 0; i < 3; i++) {
-            Reservation both = all(Claim.of(passwords, "a", 1, 0), Claim.of(addresses, "x", 1, 0));
+            Reservation both = all(claim(passwords, "a", 1, 0), claim(addresses, "x", 1, 0));
             AllOf.member(both, 0).settle(1);
             AllOf.member(both, 1).settle(1);
             both.release();

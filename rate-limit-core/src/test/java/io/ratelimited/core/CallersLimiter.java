@@ -29,6 +29,11 @@ public final class CallersLimiter implements RateLimiter {
         return own.algorithm().countsCallsInFlight() ? all.apply(own) : new CallersLimiter(all.apply(others(own)), own);
     }
 
+    /** The limiter that decides about the calls of one. */
+    static RateLimiter asked(RateLimiter limiter) {
+        return limiter instanceof CallersLimiter own ? own.callers : limiter;
+    }
+
     private static Limit others(Limit own) {
         Rate rate = own.rate();
         if (own.isClosed() || own.isUnlimited()) {
@@ -80,6 +85,11 @@ public final class CallersLimiter implements RateLimiter {
     }
 
     @Override
+    public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
+        return callers.reserveAsync(call, callbacks);
+    }
+
+    @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
         return callers.peek(key, permits, maxWaitNanos);
     }
@@ -101,7 +111,7 @@ public final class CallersLimiter implements RateLimiter {
 
     @Override
     public void reset(@Nullable Object key) {
-        all.reset(key);
+        callers.reset(key);
     }
 
     @Override

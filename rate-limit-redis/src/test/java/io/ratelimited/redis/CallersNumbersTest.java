@@ -35,7 +35,13 @@ class CallersNumbersTest extends CallersNumbersContract {
 
     @Override
     protected int tenants() {
-        return Integer.getInteger("tenants", 500);
+        return 500;
+    }
+
+    @Test
+    @Tag("proof")
+    void eachOfAHundredThousandTenantsHasExactlyItsNumbers() {
+        everyTenantHasExactlyItsNumbers(Algorithm.FIXED_WINDOW, 100_000);
     }
 
     /** They wait for one another's command, and each is decided by its own numbers. */

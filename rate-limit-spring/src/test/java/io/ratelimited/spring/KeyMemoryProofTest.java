@@ -1,9 +1,12 @@
 package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
@@ -18,44 +21,55 @@ import javax.management.JMException;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The bytes that keys and their blocks take after a flood of five times as many as are remembered. */
+/** The bytes that keys, their blocks and their numbers take after a flood of five times as many as are remembered. */
 @Tag("proof")
 class KeyMemoryProofTest {
 
     private static final int MAXIMUM = 50_000;
     private static final Pattern TOTAL = Pattern.compile("(?m)^Total +\\d+ +(\\d+)");
 
-    static Stream<Limit> limits() {
-        return Stream.of(Algorithm.TOKEN_BUCKET, Algorithm.SLIDING_LOG)
-                .flatMap(algorithm -> Stream.of(
-                        Limit.of("keys", algorithm)
-                                .rate("5/h")
-                                .block(Duration.ofHours(1))
-                                .build(),
-                        Limit.of("keys", algorithm)
-                                .rate("5/h")
-                                .block(Duration.ofHours(1))
-                                .charged(true)
-                                .build()));
+    private static final Limit BLOCKS = Limit.of("keys", Algorithm.TOKEN_BUCKET)
+            .rate("5/h")
+            .block(Duration.ofHours(1))
+            .build();
+    private static final Limit LOG = Limit.of("keys", Algorithm.SLIDING_LOG)
+            .rate("5/h")
+            .block(Duration.ofHours(1))
+            .build();
+
+    static Stream<Arguments> limits() {
+        Limit charged = BLOCKS.toBuilder().charged(true).build();
+        return Stream.of(
+                arguments(BLOCKS, false),
+                arguments(charged, false),
+                arguments(LOG, false),
+                arguments(LOG.toBuilder().charged(true).build(), false),
+                arguments(
+                        Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("5/h").build(), true),
+                arguments(charged, true));
     }
 
     @ParameterizedTest
     @MethodSource("limits")
-    void keysAndBlocksTakeNoMoreThanTheSizingCounts(Limit limit) {
+    void keysAndBlocksTakeNoMoreThanTheSizingCounts(Limit limit, boolean numbers) {
         long before = used();
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, new ManualTicker(), MAXIMUM);
         for (int key = 0; key < 5 * MAXIMUM; key++) {
             String text = "%064d".formatted(key);
+            // Of each caller another number.
+            RateLimiter caller =
+                    numbers ? limiter.ofCallers(CallerLimit.of("5/" + (3_600_000_000L + key) + "us")) : limiter;
             for (int call = 0; call < 6; call++) {
-                Reservation reservation = limiter.reserve(text, 1, 0);
+                Reservation reservation = caller.reserve(text, 1, 0);
                 if (limit.isCharged()) {
                     reservation.settle(1);
                 }
             }
         }
-        long most = KeyMemory.bytesPerKey(limit) * MAXIMUM;
+        long most = KeyMemory.bytesPerKey(limit, numbers) * MAXIMUM;
         // The cache removes keys in a thread of its own.
         Threads.until(() -> used() - before <= most);
         assertThat(limiter.keys()).isPositive();

@@ -180,8 +180,8 @@ final class CachedCells {
         }
     }
 
-    /** Gives the key a new cell, with the same numbers. */
-    void reset(Object key) {
+    /** Gives the key a new cell, with the same numbers; those of the caller who resets it if none are known. */
+    void reset(Object key, CellParameters seen) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {
                 cell.retire();
@@ -194,7 +194,7 @@ final class CachedCells {
                 return null;
             }
             boolean own = cell != null && cell.parameters().whole() == parameters;
-            CellParameters current = own ? cell.parameters() : parameters;
+            CellParameters current = own ? cell.parameters() : seen.numbers() == null ? parameters : seen;
             long now = now(current);
             Cell fresh = current.initial(now);
             fresh.forgetBefore(now);

@@ -183,6 +183,12 @@ final class CellRateLimiter implements MemoryLimiter {
             shown.goBackTo(back);
             state = shown.follow(cell, back);
         }
+        for (CellParameters.Change change = before.whole().change(); change != null; ) {
+            if (!(change.next() instanceof BlockCell.Parameters)) {
+                state = state.budget(); // a limit without blocks has forgiven
+            }
+            change = change.next().change();
+        }
         CellParameters next = wanted;
         if (forgets
                 && wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
@@ -347,11 +353,17 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /** Nanoseconds for which a key is still blocked; 0 when it is not. */
     private long left(Object key) {
+        BlockCell cell = block(key);
+        return cell == null ? 0 : cell.left(clock.sinceBegin());
+    }
+
+    /** The cell of a key as calls of this limiter find it, for a look at its block; null if the limit has no blocks. */
+    private @Nullable BlockCell block(Object key) {
         CellParameters current = current();
         return current instanceof BlockCell.Parameters
-                        && newest(cells().peek(key, current, now(current))) instanceof BlockCell cell
-                ? cell.left(clock.sinceBegin())
-                : 0;
+                        && newest(seen(key, current, now(current))) instanceof BlockCell cell
+                ? cell
+                : null;
     }
 
     /** A look at a cell whose parameters have been replaced, and that has not followed yet. */
@@ -395,7 +407,12 @@ final class CellRateLimiter implements MemoryLimiter {
     private boolean begin(Object key, Function<BlockCell, BlockCell.Step> step) {
         while (true) {
             CellParameters current = current();
-            if (!(cells().get(key, current, now(current)) instanceof BlockCell cell)) {
+            Cell found = cells().get(key, current, now(current));
+            if (isOutdated(found)) {
+                follow(key);
+                continue;
+            }
+            if (!(found instanceof BlockCell cell)) {
                 return false;
             }
             // While it is judged, no call holds permits only for a moment.
@@ -646,7 +663,7 @@ final class CellRateLimiter implements MemoryLimiter {
     @Override
     public void reset(@Nullable Object key) {
         if (key != null) {
-            cells().reset(key);
+            cells().reset(key, current());
         } else {
             synchronized (whole) {
                 whole.single.retire();
@@ -732,7 +749,8 @@ final class CellRateLimiter implements MemoryLimiter {
         long at = clock.sinceBegin();
         return cells.keys().mapMulti((key, found) -> {
             Cell known = cells.known(key);
-            if (known != null && newest(known) instanceof BlockCell cell && cell.left(at) > 0) {
+            Cell seen = known != null && isOutdated(known) ? whole.ofKnownCaller(key).block(key) : known;
+            if (seen instanceof BlockCell cell && cell.left(at) > 0) {
                 found.accept(new BlockedKey(
                         CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));
             }

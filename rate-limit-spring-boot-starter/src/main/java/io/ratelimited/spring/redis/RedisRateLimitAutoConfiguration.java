@@ -273,7 +273,7 @@ public final class RedisRateLimitAutoConfiguration {
                                     tier,
                                     whileAway,
                                     part(properties.get(MAX_OVERSHOOT)),
-                                    memory.maximumKeys(limit, LIMITS)));
+                                    memory.maximumKeys(limit, false, LIMITS)));
         }
 
         /** From "5%" to 0.05. */

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.micrometer.core.instrument.MeterRegistry;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -27,7 +28,7 @@ class CallerNumbersOfRequestsTest {
 
     @ParameterizedTest
     @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
-    void headersAndEndpointHaveTheNumbersOfTheCallerAndNoClientChoosesThem(Kind kind, CapturedOutput output) {
+    void headersEndpointAndMetersHaveTheNumbersOfTheCallerAndNoClientChoosesThem(Kind kind, CapturedOutput output) {
         try (RunningServer server = kind.start(
                 List.of(App.class),
                 "management.endpoints.web.exposure.include=ratelimits",
@@ -42,6 +43,18 @@ class CallerNumbersOfRequestsTest {
             assertThat(server.get("/actuator/ratelimits/api/other").body())
                     .doesNotContain("numbers")
                     .contains("\"remaining\":1");
+
+            MeterRegistry meters = server.context.getBean(MeterRegistry.class);
+            assertThat(meters.get("rate.limit.decisions")
+                            .tags("limit", "api", "outcome", "admitted")
+                            .counter()
+                            .count())
+                    .isEqualTo(2);
+            assertThat(meters.get("rate.limit.keys")
+                            .tag("limit", "api")
+                            .gauge()
+                            .value())
+                    .isEqualTo(2);
 
             for (String chosen : List.of("unlimited", "900/m", "900/m burst 900")) {
                 assertThat(server.get("/chosen", "X-Plan", chosen).headers().allValues("RateLimit-Policy"))

@@ -45,6 +45,11 @@ final class CallsInFlight {
         return endedCalls;
     }
 
+    /** Returns how many calls had ended when the oldest of those in flight was sent. */
+    long endedBeforeOldest() {
+        return sent.isEmpty() ? endedCalls : sent.iterator().next().endedBefore();
+    }
+
     /** Returns the number of the calls in flight to a scope. */
     long inFlight(Scope scope) {
         return sent.stream().filter(pass -> scope.covers(pass.place())).count();

@@ -11,18 +11,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class ToldQuota {
 
-    /** Responses after which a cost is forgotten by two thirds, since no later call took as much. */
-    private static final int MEMORY = 100;
-
-    /** Calls that the first rest is good for at least. */
-    private static final int FIRST_CALLS = 4;
-
     private final long maxPause;
     private final CallsInFlight calls;
     private final String name;
     private final long size;
     private final boolean ofCalls;
     private final RecentCalls recent = new RecentCalls();
+    private final CallCosts costs;
     private Scope scope;
     private Budget budget;
     private long inFlight;
@@ -36,13 +31,8 @@ final class ToldQuota {
     private boolean over;
     /** That call, until it ends. */
     private @Nullable Pass asking;
-    /** The rest that the last response has stated, its reset, and the time of the reset. */
+    /** The rest that the last response has stated. */
     private long left;
-
-    private long leftReset;
-    private long leftUntil;
-    /** Permits that a call takes; of a quota that is not of calls, the largest difference of two rests, slowly forgotten. */
-    private long cost;
 
     /** @param pass the call whose response names the quota first; it has ended */
     ToldQuota(long maxPause, CallsInFlight calls, Quota told, Pass pass, long now) {
@@ -51,6 +41,7 @@ final class ToldQuota {
         name = told.name();
         size = told.quota();
         ofCalls = told.ofCalls();
+        costs = new CallCosts(calls);
         scope = Scope.of(pass.place());
         count(pass, now);
         budget = budget(told, pass, now);
@@ -59,7 +50,7 @@ final class ToldQuota {
 
     private Budget budget(Quota told, Pass pass, long now) {
         return new Budget(
-                inCalls(told, now), recent, inFlight + calls.endedSince(pass, scope), inFlight, pass.sentAt(), now);
+                inCalls(told, pass, now), recent, inFlight + calls.endedSince(pass, scope), inFlight, pass.sentAt(), now);
     }
 
     /** Counts the calls of a new scope. */
@@ -69,27 +60,19 @@ final class ToldQuota {
         recent.add(now);
     }
 
-    /** Returns how many calls a quota is good for, if each takes as much as the last that took much. */
-    private Quota inCalls(Quota told, long now) {
-        long rest = told.remaining();
-        long reset = told.resetNanos();
-        // A late response can state the end of the window before: what is missing then was not taken by a call.
-        if (cost == 0 || leftUntil - (now + reset) <= leftReset / 2) {
-            // Others may have taken most of it before the first response.
-            long taken = cost == 0 ? Math.min(size - rest, rest / FIRST_CALLS) : left - rest;
-            cost = ofCalls ? 1 : Math.max(1, Math.max(taken, cost - cost / MEMORY));
-            left = rest;
-            leftReset = reset;
-            leftUntil = now + reset;
+    /** Returns how many calls a quota is good for, if each takes as much as the largest of the last. */
+    private Quota inCalls(Quota told, Pass pass, long now) {
+        left = told.remaining();
+        if (ofCalls) {
+            return told;
         }
-        return ofCalls
-                ? told
-                : new Quota(
-                        name,
-                        size == Quota.UNKNOWN ? Quota.UNKNOWN : size / cost,
-                        rest / cost,
-                        told.windowNanos(),
-                        reset);
+        costs.told(told, pass, now);
+        return new Quota(
+                name,
+                size == Quota.UNKNOWN ? Quota.UNKNOWN : size / costs.most(),
+                left / costs.most(),
+                told.windowNanos(),
+                told.resetNanos());
     }
 
     private void keepWhen(long now) {
@@ -116,7 +99,7 @@ final class ToldQuota {
             asking = null;
             budget = budget(told, pass, now);
         } else {
-            budget.told(inCalls(told, now), inFlight, calls.endedSince(pass, scope), pass.sentAt(), now);
+            budget.told(inCalls(told, pass, now), inFlight, calls.endedSince(pass, scope), pass.sentAt(), now);
         }
         keepWhen(now);
     }

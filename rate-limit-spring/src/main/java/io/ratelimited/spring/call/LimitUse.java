@@ -92,6 +92,10 @@ public final class LimitUse {
         if (key != null) {
             limit.usedWithKeys();
         }
+        CallExpression tier = expressions.apply("tier", properties.text(LimitProperty.TIER));
+        if (tier != null && invented(tier) == null) {
+            limit.usedWithTiers();
+        }
         CallExpression priority = expressions.apply("priority", properties.text(LimitProperty.PRIORITY));
         limit.classes().check(priority, priorityPlace);
         return new LimitUse(
@@ -100,7 +104,7 @@ public final class LimitUse {
                 fixed ? null : expressions.apply("permits", permits),
                 permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
                 expressions.apply("when", properties.text(LimitProperty.WHEN)),
-                expressions.apply("tier", properties.text(LimitProperty.TIER)),
+                tier,
                 priority,
                 expressions.apply("charge", properties.text(LimitProperty.CHARGE)),
                 expressions.apply("blockUnless", properties.text(LimitProperty.BLOCK_UNLESS)),

@@ -130,10 +130,11 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
         double bytesPerKey = 0;
         double bytes = 0;
         for (ConfiguredLimit limit : keyed) {
-            long keys = memory.maximumKeys(limit.limit(), keyed.size());
+            long keys = memory.maximumKeys(limit.limit(), limit.mayHaveNumbers(), keyed.size());
+            long each = KeyMemory.bytesPerKey(limit.limit(), limit.mayHaveNumbers());
             most = Math.max(most, keys);
-            bytesPerKey += KeyMemory.bytesPerKey(limit.limit());
-            bytes += (double) keys * KeyMemory.bytesPerKey(limit.limit());
+            bytesPerKey += each;
+            bytes += (double) keys * each;
         }
         String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
         if (bytes <= memory.half() || names.equals(warned)) {

@@ -83,7 +83,7 @@ class DisabledLimitBeans {
                         name,
                         LimitProperty.ofSomeBackends(),
                         Ticker.system(),
-                        limit -> settings.memory().maximumKeys(limit, 1)))
+                        limit -> settings.memory().maximumKeys(limit, false, 1)))
                 .toList();
     }
 }

@@ -21,6 +21,7 @@ import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.EndOfWaits;
 import io.ratelimited.spring.limit.InMemoryLimiterFactory;
 import io.ratelimited.spring.limit.KeyMemory;
@@ -82,8 +83,12 @@ class LimitBeans {
                     "memory",
                     Set.of(),
                     ticker,
-                    limit -> memory.maximumKeys(
-                            limit, registry.getObject().rememberingKeys().size()));
+                    limit -> {
+                        List<ConfiguredLimit> keyed = registry.getObject().rememberingKeys();
+                        boolean numbers = keyed.stream()
+                                .anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
+                        return memory.maximumKeys(limit, numbers, keyed.size());
+                    });
         }
 
         @Bean("io.ratelimited.limitRegistry")

@@ -57,6 +57,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
     private volatile boolean keyed;
+    private volatile boolean lookedUp;
     private volatile boolean usedWithThreads;
     private volatile boolean usedWithoutThreads;
 
@@ -134,6 +135,16 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Some calls have a key. */
     public void usedWithKeys() {
         keyed = true;
+    }
+
+    /** Some calls have a tier that their clients cannot choose, which may be numbers. */
+    public void usedWithTiers() {
+        lookedUp = true;
+    }
+
+    /** Returns whether each caller may have its own numbers. With tiers, an expression is expected to return their names. */
+    public boolean mayHaveNumbers() {
+        return lookedUp && tiers.isEmpty() && !countsInFlight;
     }
 
     /**

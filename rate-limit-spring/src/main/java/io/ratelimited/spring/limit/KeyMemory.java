@@ -20,6 +20,8 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     private static final long BYTES_OF_BLOCKS = 130;
     /** Bytes of what these keys were charged themselves, without the instants of that. */
     private static final long BYTES_OF_CHARGES = 240;
+    /** Bytes of a caller's own numbers: its rate, its limit, and both in the units of the algorithm. */
+    private static final long BYTES_OF_NUMBERS = 560;
     /** Instants of one key at which it was charged: as in {@code Charges}. */
     private static final long INSTANTS = 32;
 
@@ -34,13 +36,14 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     /**
      * The most keys that a limit remembers.
      *
+     * @param numbers whether each caller may have its own numbers
      * @param limits the limits with keys, this one included
      */
-    public long maximumKeys(Limit limit, int limits) {
+    public long maximumKeys(Limit limit, boolean numbers, int limits) {
         if (stated != null) {
             return stated;
         }
-        long fitting = half() / Math.max(1, limits) / bytesPerKey(limit);
+        long fitting = half() / Math.max(1, limits) / bytesPerKey(limit, numbers);
         return Math.max(FEWEST, Math.min(InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS, fitting));
     }
 
@@ -52,10 +55,13 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     /**
      * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least; blocks are kept with the
      * budgets of evicted keys.
+     *
+     * @param numbers whether each caller may have its own numbers
      */
-    public static long bytesPerKey(Limit limit) {
+    public static long bytesPerKey(Limit limit, boolean numbers) {
         long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
         return BYTES_PER_KEY
+                + (numbers ? BYTES_OF_NUMBERS : 0)
                 + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
                 + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
                 + (limit.algorithm() == Algorithm.SLIDING_LOG

@@ -609,20 +609,36 @@ class KeyAttacksTest {
         assertThat(output).containsOnlyOnce("[RL-210]").contains("which take 82 MB");
     }
 
+    static class Contracts {
+
+        @RateLimited(name = "invoices", rate = "5/m", key = "#tenant", tier = "@environment.getProperty(#tenant)")
+        public void invoice(String tenant) {}
+    }
+
+    /** 200,000 keys fit into half of the heap, and with a number for each of them they do not. */
+    @Test
+    void callersOwnNumbersCountAmongWhatFillsTheMemory(CapturedLog output) {
+        startWithHeap(runner.withBean(Contracts.class).withPropertyValues("rate-limit.limits.invoices.tiers.gold.rate=9/m"), 200_000L, 128);
+        assertThat(output).doesNotContain("[RL-210]");
+        startWithHeap(runner.withBean(Contracts.class), 200_000L, 128);
+        assertThat(output).containsOnlyOnce("[RL-210]").contains("which take 164 MB");
+    }
+
     @Test
     void theDefaultFollowsFromTheHeapAndTheNumberOfLimits() {
         Limit limit = Limit.of("users", io.ratelimited.core.Algorithm.TOKEN_BUCKET)
                 .rate("5/m")
                 .build();
         KeyMemory small = new KeyMemory(null, 256 << 20);
-        assertThat(small.maximumKeys(limit, 1)).isEqualTo(447_392);
-        assertThat(small.maximumKeys(limit, 4)).isEqualTo(111_848);
+        assertThat(small.maximumKeys(limit, false, 1)).isEqualTo(447_392);
+        assertThat(small.maximumKeys(limit, false, 4)).isEqualTo(111_848);
         Limit blocks = limit.toBuilder().block(Duration.ofHours(1)).build();
-        assertThat(small.maximumKeys(blocks, 1)).as("blocks count").isEqualTo(312_134);
-        assertThat(small.maximumKeys(blocks.toBuilder().charged(true).build(), 1))
+        assertThat(small.maximumKeys(blocks, false, 1)).as("blocks count").isEqualTo(312_134);
+        assertThat(small.maximumKeys(blocks.toBuilder().charged(true).build(), false, 1))
                 .isEqualTo(116_711);
-        assertThat(small.maximumKeys(limit, 1_000)).isEqualTo(10_000);
-        assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, 4)).isEqualTo(1_000_000);
-        assertThat(new KeyMemory(17L, 8L << 30).maximumKeys(limit, 4)).isEqualTo(17);
+        assertThat(small.maximumKeys(limit, true, 1)).as("numbers count").isEqualTo(156_067);
+        assertThat(small.maximumKeys(limit, false, 1_000)).isEqualTo(10_000);
+        assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, false, 4)).isEqualTo(1_000_000);
+        assertThat(new KeyMemory(17L, 8L << 30).maximumKeys(limit, false, 4)).isEqualTo(17);
     }
 }

@@ -52,7 +52,7 @@ final class FreshBudgets {
     }
 
     RateLimiter limiter(Limit limit) {
-        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, 1)));
+        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, false, 1)));
         limiters.add(limiter);
         return (RateLimiter) Proxy.newProxyInstance(
                 RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, limiter);
@@ -99,7 +99,7 @@ final class FreshBudgets {
             if (first == null) {
                 first = limiter.limit();
             }
-            RateLimiter fresh = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, 1));
+            RateLimiter fresh = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, false, 1));
             fresh.onBlock(this::begins);
             limiter = fresh;
         }

@@ -31,6 +31,7 @@ import org.springframework.boot.test.context.SpringBootTest;
             "rate-limit.limits.login.backend=redis",
             "rate-limit.limits.login.on-failure=deny",
             "rate-limit.limits.daily.backend=of-my-own",
+            "of.acme=3/m burst 4",
         })
 @AutoConfigureRateLimits
 class AutoConfigureRateLimitsTest {
@@ -118,6 +119,24 @@ class AutoConfigureRateLimitsTest {
         assertThat(limits.peek("login", "bob")).remaining(5);
         operations.override("login", "bob", LimitChange.rate("9/m"), null);
         assertThat(limits.peek("login", "bob")).remaining(9);
+    }
+
+    @RepeatedTest(2)
+    void aCallerHasItsOwnNumbersInATestToo() {
+        assertThat(limits.peek("invoices", "acme")).remaining(2);
+        for (int left = 3; left >= 0; left--) {
+            login.invoice("acme");
+            assertThat(limits.peek("invoices", "acme")).remaining(left);
+        }
+        assertThatCall(() -> login.invoice("acme"))
+                .isRateLimited()
+                .by("invoices")
+                .retryAfter(Duration.ofSeconds(20));
+        ticker.advance(Duration.ofSeconds(20));
+        assertThatCall(() -> login.invoice("acme")).isNotRateLimited();
+        login.invoice("other");
+        login.invoice("other");
+        assertThatCall(() -> login.invoice("other")).isRateLimited().retryAfter(Duration.ofSeconds(30));
     }
 
     @Test
