@@ -1,9 +1,9 @@
 package io.ratelimited.core.memory;
 
-import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * What several limits of one algorithm would decide about the calls of a key, at times that the caller states: with the steps
@@ -13,41 +13,22 @@ import java.util.Objects;
 public final class Trials {
 
     private final CellParameters[] limits;
-    private final boolean calendar;
-    private final boolean paced;
     private final boolean charged;
 
     /**
-     * @param limits at least one, that count over time by the same algorithm
-     * @param now the time from which calls are judged, in nanoseconds of {@link #followsCalendar}
+     * @param limits at least one, that count over time by the same algorithm and have no blocks
+     * @param now the time from which calls are judged, in nanoseconds: since 1970 if the algorithm follows the calendar
      */
     public Trials(List<Limit> limits, long now) {
         this.limits = limits.stream()
-                .map(limit ->
-                        CellFactory.parameters(limit.toBuilder().withoutBlocks().build(), now, now))
+                .map(limit -> CellFactory.parameters(limit, now, now))
                 .toArray(CellParameters[]::new);
-        this.calendar = limits.get(0).algorithm().followsCalendar();
-        this.paced = limits.get(0).algorithm().family() == Family.PACED;
         this.charged = limits.get(0).isCharged();
-    }
-
-    /** Returns whether time is wall-clock time, in nanoseconds since 1970. Other algorithms only need one that moves evenly. */
-    public boolean followsCalendar() {
-        return calendar;
-    }
-
-    /** Returns whether each call has to be judged when it comes: calls are spaced, or charged before the next one. */
-    public boolean judgesEach() {
-        return paced || charged;
     }
 
     /** The states of a new key. */
     public Key begin(long now) {
-        Cell[] cells = new Cell[limits.length];
-        for (int i = 0; i < cells.length; i++) {
-            cells[i] = limits[i].initial(now);
-        }
-        return new Key(cells);
+        return new Key(Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new));
     }
 
     /** The states of one key, one under each limit. Thread-safe. */
@@ -60,11 +41,12 @@ public final class Trials {
         }
 
         /**
-         * Takes the permits of equal calls of one instant from the budget under one limit; where calls are charged when they
-         * end, only looks whether they are there.
+         * Takes the permits of calls of one instant from the budget under one limit; where calls are charged when they end, only
+         * looks whether they are there.
          *
          * @param limit its position
-         * @param permits of each call; 0 asks for nothing, and less is rejected by every limiter as an error
+         * @param calls one, or several that take a permit each and do not wait
+         * @param permits 0 asks for nothing, and less is rejected by every limiter as an error
          * @param maxWaitNanos the longest wait of a call, inclusive
          * @return how many of the calls the limit would have rejected
          */
@@ -73,24 +55,19 @@ public final class Trials {
                 return 0;
             }
             Cell cell = cells[limit];
+            long maxWait = Math.min(maxWaitNanos, PermitTime.FAR);
             if (charged) {
-                return cell.peek(permits, now, Math.min(maxWaitNanos, PermitTime.FAR)) < 0 ? calls : 0;
+                return cell.peek(permits, now, maxWait) < 0 ? calls : 0;
             }
-            if (calls > 1 && permits == 1 && maxWaitNanos <= 0 && !paced) {
-                long fit = Math.min(calls, cell.remaining(now));
-                if (fit == 0 || cell.take(fit, now) >= 0) {
+            if (calls == 1) {
+                return (maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null)) < 0 ? 1 : 0;
+            }
+            for (long fit = Math.min(calls, cell.remaining(now)); fit > 0; fit--) {
+                if (cell.take(fit, now) >= 0) {
                     return calls - fit;
                 }
             }
-            long maxWait = Math.min(maxWaitNanos, PermitTime.FAR);
-            for (long admitted = 0; admitted < calls; admitted++) {
-                long outcome = maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null);
-                if (outcome < 0) {
-                    // A rejection changes no state (I1), so those of the same instant are rejected, too.
-                    return calls - admitted;
-                }
-            }
-            return 0;
+            return calls;
         }
 
         /** Charges a call that has ended, under each limit that admits it. */
@@ -102,16 +79,6 @@ public final class Trials {
                     }
                 }
             }
-        }
-
-        /** Returns whether every state is that of a new key, so that the key can be dropped and begun again. */
-        public boolean isInitial(long now) {
-            for (Cell cell : cells) {
-                if (cell.nanosToInitial(now) > 0) {
-                    return false;
-                }
-            }
-            return true;
         }
     }
 }
