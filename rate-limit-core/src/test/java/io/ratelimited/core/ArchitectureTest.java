@@ -13,6 +13,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.properties.HasName;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import io.ratelimited.core.candidates.CandidatesCommand;
 import java.lang.reflect.Field;
 import java.time.Clock;
 import java.util.List;
@@ -93,10 +94,12 @@ class ArchitectureTest {
     }
 
     @Test
-    void theTestKitIsUsedByTestsOnly() {
+    void theTestKitIsUsedByTestsAndByTheReplayOfLogsOnly() {
         noClasses()
                 .that()
                 .resideOutsideOfPackage("io.ratelimited.core.testing")
+                .and()
+                .doNotBelongToAnyOf(CandidatesCommand.class)
                 .should()
                 .dependOnClassesThat()
                 .resideInAPackage("io.ratelimited.core.testing")

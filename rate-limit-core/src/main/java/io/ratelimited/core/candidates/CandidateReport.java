@@ -25,7 +25,15 @@ public record CandidateReport(long calls, long tracked, List<Candidate> candidat
      * @param mostRejected the keys with most rejected calls, among those that were followed; none for a limit without keys
      */
     public record Candidate(
-            Limit limit, String name, double rejected, double error, long callers, List<Caller> mostRejected) {}
+            Limit limit, String name, double rejected, double error, long callers, List<Caller> mostRejected) {
+
+        /** As in {@code 50/m rejects 12.5 % ± 0.2 % (3 callers)}. */
+        @Override
+        public String toString() {
+            return name + " rejects " + percent(rejected) + (error > 0 ? " ± " + percent(error) : "")
+                    + (callers > 0 ? " (" + callers + (callers == 1 ? " caller)" : " callers)") : "");
+        }
+    }
 
     /** A key, as {@link io.ratelimited.core.CanonicalKey#text} makes it, and the calls of it that would have been rejected. */
     public record Caller(String key, long rejected) {}
@@ -50,13 +58,8 @@ public record CandidateReport(long calls, long tracked, List<Candidate> candidat
     public String toString() {
         Candidate smallest = smallestBelow(0.01);
         return calls + " calls: "
-                + candidates.stream().map(CandidateReport::text).collect(Collectors.joining(", "))
+                + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
                 + (smallest == null ? "" : "; the smallest below 1 % is " + smallest.name);
-    }
-
-    private static String text(Candidate one) {
-        return one.name + " rejects " + percent(one.rejected) + (one.error > 0 ? " ± " + percent(one.error) : "")
-                + (one.callers > 0 ? " (" + one.callers + (one.callers == 1 ? " caller)" : " callers)") : "");
     }
 
     /** A share in percent, with two digits after the point where there are any. */

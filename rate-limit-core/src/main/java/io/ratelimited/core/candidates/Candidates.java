@@ -19,11 +19,13 @@ public final class Candidates {
     /** The text for rates around the present one, which are replaced once by rates around those that matter. */
     public static final String AUTO = "auto";
 
-    /** The most permits of a candidate of SLIDING_LOG, which remembers each call. */
+    /** The most permits of a candidate of SLIDING_LOG, which stores each call. */
     private static final long MOST_OF_A_LOG = 10_000;
 
     private static final int STEPS = 9;
-    private static final int STEPS_BELOW = 4;
+    private static final int BELOW = 4;
+    /** Of the steps around the present rate, four of which are below it. */
+    private static final double FACTOR = 4;
 
     private Candidates() {}
 
@@ -35,47 +37,43 @@ public final class Candidates {
      * @throws InvalidLimitException when one is no rate of such a limit, or there are none or too many
      */
     public static List<Limit> of(Limit live, List<String> texts) {
+        boolean auto = texts.equals(List.of(AUTO));
         if (live.algorithm().countsCallsInFlight()) {
             throw invalid("are set, but " + live.algorithm() + " counts calls in flight, which depends on its own"
                     + " decisions; remove them");
         }
-        if (texts.equals(List.of(AUTO))) {
-            if (live.isClosed() || live.isUnlimited()) {
-                throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
-            }
-            return steps(live, 4);
+        if (auto && (live.isClosed() || live.isUnlimited())) {
+            throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
         }
         if (texts.isEmpty() || texts.size() > MOST) {
             throw invalid("are " + texts.size() + ", but must be 1 to " + MOST + " rates, or auto");
         }
-        return sorted(texts.stream().map(text -> of(live, text)).toList());
+        return auto
+                ? steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR)
+                : sorted(texts.stream().map(text -> of(live, text)).toList());
     }
 
     private static InvalidLimitException invalid(String problem) {
-        return new InvalidLimitException("candidates", problem + ". [RL-290]");
+        return new InvalidLimitException("candidates", problem);
     }
 
     private static Limit of(Limit live, String text) {
         String[] parts = text.strip().split("\\s+burst\\s+", 2);
         try {
             Limit.Builder builder = live.toBuilder().withoutBlocks().rate(parts[0]);
-            Limit limit = (parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build();
-            if (limit.isClosed() || limit.isUnlimited()) {
-                throw invalid("contain " + text + ", but must have a number above 0");
-            }
-            return bounded(limit);
-        } catch (NumberFormatException | InvalidLimitException ex) {
-            String why = String.valueOf(ex.getMessage());
-            throw why.endsWith("[RL-290]")
-                    ? (InvalidLimitException) ex
-                    : invalid("contain \"" + text + "\", which is not a rate that this limit can have: " + why);
+            return checked((parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build());
+        } catch (IllegalArgumentException ex) {
+            throw invalid("contain \"" + text + "\", which is not a rate that this limit can have: " + ex.getMessage());
         }
     }
 
-    private static Limit bounded(Limit limit) {
+    private static Limit checked(Limit limit) {
+        if (limit.isClosed() || limit.isUnlimited()) {
+            throw new IllegalArgumentException("it must have a number above 0");
+        }
         if (limit.algorithm() == Algorithm.SLIDING_LOG && limit.rate().permits() > MOST_OF_A_LOG) {
-            throw invalid("contain " + limit.rate() + ", but must have at most " + MOST_OF_A_LOG
-                    + " permits under SLIDING_LOG, which stores each call");
+            throw new IllegalArgumentException(
+                    "it must have at most " + MOST_OF_A_LOG + " permits under SLIDING_LOG, which stores each call");
         }
         return limit;
     }
@@ -89,38 +87,28 @@ public final class Candidates {
     }
 
     /** Permits per nanosecond. */
-    static double perNano(Limit limit) {
+    private static double perNano(Limit limit) {
         return (double) limit.rate().permits() / limit.rate().period().toNanos();
     }
 
     /** The name of a candidate: its rate, and its burst where that is not the limit's. */
     static String name(Limit candidate, Limit live) {
-        boolean ownBurst = candidate.algorithm().uses(Attribute.BURST)
-                && candidate.burst()
-                        != live.toBuilder().rate(candidate.rate()).build().burst();
+        Limit same = live.toBuilder().rate(candidate.rate()).build();
+        boolean ownBurst = candidate.algorithm().uses(Attribute.BURST) && candidate.burst() != same.burst();
         return candidate.rate() + (ownBurst ? " burst " + candidate.burst() : "");
     }
 
-    /** Nine steps around a limit, each of a factor; fewer where they would be the same, or no rate of the limit. */
-    private static List<Limit> steps(Limit live, double factor) {
-        return steps(live, live.rate().permits() * Math.pow(factor, -STEPS_BELOW), factor);
-    }
-
+    /** Nine steps, each of a factor; fewer where they would be the same, or no rate of the limit. */
     private static List<Limit> steps(Limit live, double first, double factor) {
         List<Limit> limits = new ArrayList<>();
+        Rate rate = live.rate();
         for (int i = 0; i < STEPS; i++) {
-            double permits = first * Math.pow(factor, i);
-            if (permits < 1e15) {
-                Rate rate = live.rate();
-                long rounded = Math.max(1, Math.round(permits));
-                try {
-                    limits.add(bounded(live.toBuilder()
-                            .withoutBlocks()
-                            .rate(new Rate(rounded, rate.period(), rate.calendar()))
-                            .build()));
-                } catch (InvalidLimitException ignored) {
-                    // Such a rate the limit cannot have: its burst would not fit, for example.
-                }
+            long permits = Math.max(1, Math.round(first * Math.pow(factor, i)));
+            try {
+                Rate step = new Rate(permits, rate.period(), rate.calendar());
+                limits.add(checked(live.toBuilder().withoutBlocks().rate(step).build()));
+            } catch (IllegalArgumentException ignored) {
+                // Such a rate the limit cannot have: its burst would not fit, for example.
             }
         }
         return sorted(limits);
@@ -133,13 +121,11 @@ public final class Candidates {
      * @param seen what coarser steps have shown
      */
     public static List<Limit> around(Limit live, CandidateReport seen) {
-        double period = live.rate().period().toNanos();
         double low = 0;
         double high = 0;
         for (CandidateReport.Candidate one : seen.candidates()) {
-            double permits = perNano(one.limit()) * period;
-            low = low == 0 || one.rejected() >= 0.1 ? permits : low;
-            high = permits;
+            high = perNano(one.limit()) * live.rate().period().toNanos();
+            low = low == 0 || one.rejected() >= 0.1 ? high : low;
             if (one.rejected() == 0) {
                 break;
             }

@@ -1,9 +1,9 @@
 package io.ratelimited.core.memory;
 
-import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * The decisions of several limits with one algorithm on the calls of a key, at given times: with the code of the limiter in
@@ -12,44 +12,22 @@ import java.util.Objects;
 public final class Trials {
 
     private final CellParameters[] limits;
-    private final boolean calendar;
-    private final boolean paced;
     private final boolean charged;
 
     /**
-     * @param limits one or more, which count over time with the same algorithm
-     * @param now the start, in nanoseconds; see {@link #followsCalendar}
+     * @param limits at least one, that count over time by the same algorithm and have no blocks
+     * @param now the time from which calls are judged, in nanoseconds: since 1970 if the algorithm follows the calendar
      */
     public Trials(List<Limit> limits, long now) {
         this.limits = limits.stream()
-                .map(limit ->
-                        CellFactory.parameters(limit.toBuilder().withoutBlocks().build(), now, now))
+                .map(limit -> CellFactory.parameters(limit, now, now))
                 .toArray(CellParameters[]::new);
-        this.calendar = limits.get(0).algorithm().followsCalendar();
-        this.paced = limits.get(0).algorithm().family() == Family.PACED;
         this.charged = limits.get(0).isCharged();
     }
 
-    /**
-     * Returns whether times must be wall-clock times, in nanoseconds since 1970. Other algorithms work with any monotonic
-     * time.
-     */
-    public boolean followsCalendar() {
-        return calendar;
-    }
-
-    /** Returns whether each call must be decided when it arrives, because calls are spaced, or charged before the next one. */
-    public boolean judgesEach() {
-        return paced || charged;
-    }
-
-    /** Returns the state of a new key. */
+    /** The states of a new key. */
     public Key begin(long now) {
-        Cell[] cells = new Cell[limits.length];
-        for (int i = 0; i < cells.length; i++) {
-            cells[i] = limits[i].initial(now);
-        }
-        return new Key(cells);
+        return new Key(Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new));
     }
 
     /** The state of one key under each limit. Thread-safe. */
@@ -62,12 +40,13 @@ public final class Trials {
         }
 
         /**
-         * Decides equal calls of one instant under one limit, and takes their permits. If calls are charged when they
-         * complete, it only checks whether the permits are available.
+         * Takes the permits of calls of one instant from the budget under one limit; where calls are charged when they end, only
+         * looks whether they are there.
          *
-         * @param limit position of the limit, from 0
-         * @param permits of each call, 0 or more; 0 uses none
-         * @param maxWaitNanos the maximum wait of a call, inclusive
+         * @param limit its position
+         * @param calls one, or several that take a permit each and do not wait
+         * @param permits 0 asks for nothing, and less is rejected by every limiter as an error
+         * @param maxWaitNanos the longest wait of a call, inclusive
          * @return how many of the calls the limit would have rejected
          */
         public long rejected(int limit, long calls, long permits, long now, long maxWaitNanos) {
@@ -75,24 +54,19 @@ public final class Trials {
                 return 0;
             }
             Cell cell = cells[limit];
+            long maxWait = Math.min(maxWaitNanos, PermitTime.FAR);
             if (charged) {
-                return cell.peek(permits, now, Math.min(maxWaitNanos, PermitTime.FAR)) < 0 ? calls : 0;
+                return cell.peek(permits, now, maxWait) < 0 ? calls : 0;
             }
-            if (calls > 1 && permits == 1 && maxWaitNanos <= 0 && !paced) {
-                long fit = Math.min(calls, cell.remaining(now));
-                if (fit == 0 || cell.take(fit, now) >= 0) {
+            if (calls == 1) {
+                return (maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null)) < 0 ? 1 : 0;
+            }
+            for (long fit = Math.min(calls, cell.remaining(now)); fit > 0; fit--) {
+                if (cell.take(fit, now) >= 0) {
                     return calls - fit;
                 }
             }
-            long maxWait = Math.min(maxWaitNanos, PermitTime.FAR);
-            for (long admitted = 0; admitted < calls; admitted++) {
-                long outcome = maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null);
-                if (outcome < 0) {
-                    // A rejection changes no state (I1), so those of the same instant are rejected, too.
-                    return calls - admitted;
-                }
-            }
-            return 0;
+            return calls;
         }
 
         /** Charges a completed call under each limit that admits it. */
@@ -104,16 +78,6 @@ public final class Trials {
                     }
                 }
             }
-        }
-
-        /** Returns whether the state equals that of a new key, so that it can be dropped. */
-        public boolean isInitial(long now) {
-            for (Cell cell : cells) {
-                if (cell.nanosToInitial(now) > 0) {
-                    return false;
-                }
-            }
-            return true;
         }
     }
 }

@@ -5,11 +5,13 @@ import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.MultiGauge;
+import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.candidates.CandidateReport;
+import io.ratelimited.core.candidates.CandidateReport.Candidate;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.limit.ConfiguredLimit;
@@ -46,13 +48,17 @@ final class LimitMeters {
     private final AtomicBoolean countsBlocks = new AtomicBoolean();
     /** Classes whose refusals have a meter. */
     private final Set<String> classes = ConcurrentHashMap.newKeySet();
-    /** Gauges of candidates; guarded by this. */
-    private final List<Meter> candidates = new ArrayList<>();
+
+    private final MultiGauge candidates;
 
     LimitMeters(MeterRegistry registry, ConfiguredLimit limit) {
         this.registry = registry;
         this.limit = limit.name();
         this.named = limit;
+        this.candidates = MultiGauge.builder("rate.limit.candidate.rejected")
+                .description("Share of calls that a limit of another rate would have rejected, from 0 to 1")
+                .tag("limit", this.limit)
+                .register(registry);
         for (Outcome outcome : Outcome.values()) {
             Map<Decision.Source, DecisionCounter> bySource = new EnumMap<>(Decision.Source.class);
             for (Decision.Source source : Decision.Source.values()) {
@@ -99,31 +105,25 @@ final class LimitMeters {
     }
 
     /** A gauge for each candidate that is tried, or was tried last. */
-    private synchronized void measureCandidates() {
-        candidates.forEach(registry::remove);
-        candidates.clear();
-        LimitCandidates.State tried = named.candidates().state();
-        if (tried != null) {
-            tried.report()
-                    .candidates()
-                    .forEach(one -> candidates.add(Gauge.builder(
-                                    "rate.limit.candidate.rejected", named, of -> rejected(of, one.name()))
-                            .description("Share of calls that a limit with another rate would have rejected, from 0 to 1")
-                            .tag("limit", limit)
-                            .tag("candidate", one.name())
-                            .register(registry)));
+    private void measureCandidates() {
+        List<MultiGauge.Row<?>> rows = new ArrayList<>();
+        for (Candidate one : candidates(named)) {
+            rows.add(MultiGauge.Row.of(Tags.of("candidate", one.name()), named, of -> rejected(of, one.name())));
         }
+        candidates.register(rows, true);
+    }
+
+    private static List<Candidate> candidates(ConfiguredLimit limit) {
+        LimitCandidates.State tried = limit.candidates().state();
+        return tried == null ? List.of() : tried.report().candidates();
     }
 
     private static double rejected(ConfiguredLimit limit, String candidate) {
-        LimitCandidates.State tried = limit.candidates().state();
-        return tried == null
-                ? Double.NaN
-                : tried.report().candidates().stream()
-                        .filter(one -> one.name().equals(candidate))
-                        .mapToDouble(CandidateReport.Candidate::rejected)
-                        .findFirst()
-                        .orElse(Double.NaN);
+        return candidates(limit).stream()
+                .filter(one -> one.name().equals(candidate))
+                .mapToDouble(Candidate::rejected)
+                .findFirst()
+                .orElse(Double.NaN);
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */
@@ -242,10 +242,10 @@ final class LimitMeters {
         return counters.get(outcome).get(source);
     }
 
-    synchronized void remove() {
+    void remove() {
         named.candidates().onChange(() -> {});
         registered.forEach(registry::remove);
-        candidates.forEach(registry::remove);
+        candidates.register(List.of(), true);
     }
 
     private <M extends Meter> M registered(M meter) {

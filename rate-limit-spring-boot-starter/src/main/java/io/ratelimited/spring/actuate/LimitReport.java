@@ -4,7 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.candidates.CandidateReport;
+import io.ratelimited.core.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.limit.ConfiguredLimit;
@@ -124,12 +124,9 @@ final class LimitReport {
             report.put("budgets", limit.ownBudgets());
         }
         blocks.add(limit, report);
-        LimitCandidates.State candidates = limit.candidates().state();
-        if (candidates == null) {
-            report.remove("candidates");
-        } else {
-            report.put("candidates", candidates(candidates));
-        }
+        report.compute(
+                "candidates",
+                (name, configured) -> candidates(limit.candidates().state()));
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
@@ -137,38 +134,38 @@ final class LimitReport {
     }
 
     /** What the candidates would have done; shares in percent. */
-    private Map<String, Object> candidates(LimitCandidates.State state) {
-        CandidateReport said = state.report();
+    private @Nullable Map<String, Object> candidates(LimitCandidates.@Nullable State state) {
+        if (state == null) {
+            return null;
+        }
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("since", state.since().toString());
         report.put("until", state.until().toString());
         report.put("ended", state.ended());
-        report.put("calls", said.calls());
-        report.put("rates", said.candidates().stream().map(this::candidate).toList());
+        report.put("calls", state.report().calls());
+        report.put(
+                "rates",
+                state.report().candidates().stream().map(this::candidate).toList());
         Map<String, Object> smallest = new LinkedHashMap<>();
-        for (double percent : new double[] {5, 1, 0.1}) {
-            CandidateReport.Candidate one = said.smallestBelow(percent / 100);
-            if (one != null) {
-                smallest.put((percent < 1 ? "" + percent : "" + (long) percent) + " %", one.name());
-            }
+        for (String percent : List.of("5", "1", "0.1")) {
+            Candidate one = state.report().smallestBelow(Double.parseDouble(percent) / 100);
+            smallest.computeIfAbsent(percent + " %", added -> one == null ? null : one.name());
         }
         report.put("smallestBelow", smallest);
         return report;
     }
 
-    private Map<String, Object> candidate(CandidateReport.Candidate one) {
+    private Map<String, Object> candidate(Candidate one) {
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("rate", one.name());
         report.put("rejected", percent(one.rejected()));
         report.put("error", percent(one.error()));
         report.put("callers", one.callers());
-        if (!one.mostRejected().isEmpty()) {
-            report.put(
-                    "mostRejected",
-                    one.mostRejected().stream()
-                            .map(caller -> Map.of("key", keys.show(caller.key()), "rejected", caller.rejected()))
-                            .toList());
-        }
+        report.put(
+                "mostRejected",
+                one.mostRejected().stream()
+                        .map(caller -> Map.of("key", keys.show(caller.key()), "rejected", caller.rejected()))
+                        .toList());
         return report;
     }
 

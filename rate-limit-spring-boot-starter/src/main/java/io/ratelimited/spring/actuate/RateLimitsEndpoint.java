@@ -1,14 +1,13 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.client.LimitedClient;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitOperations;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
-import java.time.Duration;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -85,7 +84,7 @@ public final class RateLimitsEndpoint {
      * Changes a limit, or one of its tiers, while it is in use, as described at {@code RateLimiter.update}.
      *
      * @param changes the members of a change, as in {@code rate=200/s, burst=400} or {@code tier=gold, rate=200/s}, or
-     *     {@code revert=true}; rates to try beside it, as in {@code candidates=50/m; 100/m, for=24h}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
+     *     {@code revert=true}; rates to try beside it for callers without a tier or an override, as in {@code candidates=50/m; 100/m, for=24h}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
      * @return the new limit, and the scope of the change
      * @throws IllegalArgumentException when a value is invalid, or the new limit would be; nothing has changed
      */
@@ -117,12 +116,10 @@ public final class RateLimitsEndpoint {
         List<String> candidates = key == null ? request.candidates() : null;
         try {
             if (candidates != null) {
-                tryCandidates(limit, candidates, request.lasting());
-                Map<String, Object> answer = limit(name, null);
-                answer.put("scope", PropertyText.of(RateLimitChangedEvent.Scope.INSTANCE));
-                return answer;
-            }
-            if (key != null) {
+                String place = "change at run time, of " + limit.place();
+                String remedy = "Nothing was changed; correct the value and try again.";
+                limit.candidates().start(candidates, request.lasting(), place, remedy);
+            } else if (key != null) {
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {
                     changed.removeOverride(name, caller);
@@ -138,17 +135,8 @@ public final class RateLimitsEndpoint {
             throw new IllegalArgumentException(ex.getMessage() + " " + ex.remedy(), ex);
         }
         Map<String, Object> answer = limit(name, key);
-        answer.put("scope", PropertyText.of(limit.scope()));
+        answer.put("scope", PropertyText.of(candidates == null ? limit.scope() : Scope.INSTANCE));
         return answer;
-    }
-
-    private static void tryCandidates(ConfiguredLimit limit, List<String> texts, @Nullable Duration time) {
-        if (texts.isEmpty()) {
-            limit.candidates().stop();
-        } else {
-            String place = "change at run time, of " + limit.place();
-            limit.candidates().start(texts, time, place, "Nothing was changed; correct the value and try again.");
-        }
     }
 
     /**

@@ -56,7 +56,7 @@ import org.springframework.util.ReflectionUtils;
  * @param maxWaiting Maximum number of waiting callers of the limit; at most half as many have the same key.
  * @param missingKey How a call with a null or blank key is handled.
  * @param tiers Limits of plans, by the name that the tier expression returns.
- * @param candidates Rates that are tried next to the limit and reject no call, such as 50/m, 100/m; or auto.
+ * @param candidates Rates that are tried next to the limit, with calls without a tier or an override, and reject no call, such as 50/m, 100/m; or auto.
  * @param candidatesFor How long the candidates are tried after startup, from 1s to 31d.
  * @param httpHeaders Whether responses have the rate limit headers of the limit.
  * @param backend Backend that stores the state of the limit.

@@ -12,6 +12,7 @@ import io.ratelimited.core.candidates.CandidateReport;
 import io.ratelimited.core.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.actuate.RateLimitMetricsAutoConfiguration;
@@ -146,12 +147,28 @@ class LimitCandidatesTest {
     }
 
     @Test
-    void aCallerWithAnotherNumberIsNotTried() {
-        run(runner.withPropertyValues("rate-limit.limits.search.tiers.gold.rate=1/m"), limits -> {
-            limits.operations().override("search", "bob", io.ratelimited.spring.LimitChange.tier("gold"), null);
-            limits.tryAcquire("search", "bob");
-            limits.tryAcquire("search", "ann");
-            assertThat(said(limits, "search").calls()).isEqualTo(1);
+    void callersWithOtherNumbersAreLeftOutBecauseTheRateOfTheLimitIsNotTheirs() {
+        ApplicationContextRunner with = runner.withBean(Shop.class)
+                .withPropertyValues(
+                        "rate-limit.limits.search.tier=#caller == 'gil' ? 'gold' : null",
+                        "rate-limit.limits.search.tiers.gold.rate=1/m");
+        with.run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            limits.operations().override("search", "bob", LimitChange.tier("gold"), null);
+            limits.operations().override("search", "eve", LimitChange.rate("1/m"), null);
+            for (String caller : List.of("gil", "bob", "eve", "ann")) {
+                for (int i = 0; i < 9; i++) {
+                    assertThatThrownBy(() -> context.getBean(Shop.class).buy(caller, 1));
+                }
+            }
+            assertThat(said(limits, "search").calls()).isEqualTo(9);
+            assertThat(said(limits, "search").candidates().get(0).mostRejected())
+                    .containsExactly(new CandidateReport.Caller("ann", 4));
+            limits.operations().change("search", LimitChange.rate("5/m"));
+            for (String caller : List.of("bob", "eve")) {
+                assertThat(limits.configured("search").limiterOf(caller).limit().rate())
+                        .hasToString("1/m");
+            }
         });
     }
 
@@ -310,6 +327,6 @@ class LimitCandidatesTest {
                         "rate-limit.limits.a.candidates=5/m")
                 .run(context -> assertThat(
                                 Contexts.analyse(context.getStartupFailure()).getDescription())
-                        .contains("candidates are [5/m], but CONCURRENCY counts calls in flight"));
+                        .contains("candidates are set, but CONCURRENCY counts calls in flight"));
     }
 }

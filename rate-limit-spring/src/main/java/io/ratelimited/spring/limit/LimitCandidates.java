@@ -38,13 +38,11 @@ public final class LimitCandidates {
     private volatile @Nullable CandidateTracker tracker;
 
     private volatile Runnable listener = () -> {};
-    // Guarded by this.
-    private @Nullable Run run;
-    private Runnable alarm = () -> {};
+    /** Of those that are tried, or were tried last. Guarded by this, as the next ones. */
+    private @Nullable State state;
 
-    /** What is tried, or was tried last. */
-    private record Run(
-            CandidateTracker tracker, Instant since, Instant until, CandidateReport report, long reportedAt) {}
+    private long reportedAt;
+    private Runnable alarm = () -> {};
 
     /**
      * Candidates, and what they would have done.
@@ -60,115 +58,89 @@ public final class LimitCandidates {
     }
 
     /**
-     * Tries candidates from now on, instead of those before.
+     * Tries candidates from now on, instead of those before, whose result is forgotten.
      *
-     * @param texts as {@link Candidates#of} reads them
+     * @param texts as {@link Candidates#of} reads them; empty for none
      * @param time null for 24 hours
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
     public void start(List<String> texts, @Nullable Duration time, String place, String remedy) {
-        Duration length = Objects.requireNonNullElse(time, DEFAULT_TIME);
-        if (length.compareTo(SHORTEST) < 0 || length.compareTo(LONGEST) > 0) {
-            throw new InvalidRateLimitException(
-                    limit.name(),
-                    place,
-                    "candidatesFor is " + PropertyText.of(length) + ", but must be from 1s to 31d",
-                    remedy + " [RL-291]");
+        if (texts.isEmpty()) {
+            stop();
+            return;
         }
+        Duration length = Objects.requireNonNullElse(time, DEFAULT_TIME);
         List<Limit> limits;
         try {
+            if (length.compareTo(SHORTEST) < 0 || length.compareTo(LONGEST) > 0) {
+                throw new InvalidLimitException(
+                        "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
+            }
             limits = Candidates.of(limit.limit(), texts);
         } catch (InvalidLimitException ex) {
-            String problem = String.valueOf(ex.getMessage()).replaceFirst("[.] \\[RL-290]$", "");
-            throw new InvalidRateLimitException(limit.name(), place, problem, remedy + " [RL-290]", ex);
+            String code = ex.attribute().equals("candidates") ? " [RL-290]" : " [RL-291]";
+            throw new InvalidRateLimitException(
+                    limit.name(), place, String.valueOf(ex.getMessage()), remedy + code, ex);
         }
         boolean auto = texts.equals(List.of(Candidates.AUTO));
+        begin(limits, ticker.nanos() + length.toNanos(), auto ? length.toNanos() / COARSE : 0);
+    }
+
+    private void stop() {
         synchronized (this) {
-            long deadline = ticker.nanos() + length.toNanos();
-            begin(limits, deadline, auto ? length.toNanos() / COARSE : 0);
+            alarm.run();
+            tracker = null;
+            state = null;
         }
         listener.run();
     }
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
     private void begin(List<Limit> limits, long deadline, long coarse) {
-        alarm.run();
         CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker);
-        Instant now = wallClock();
-        Instant until = now.plusNanos(deadline - ticker.nanos());
-        run = new Run(next, now, until, next.report(), ticker.nanos());
-        tracker = next;
-        long at = coarse == 0 ? deadline : ticker.nanos() + coarse;
-        alarm = ticker.schedule(at, () -> {
-            if (coarse == 0) {
-                end(next);
-            } else {
-                refine(next, deadline, coarse);
-            }
-        });
-    }
-
-    private Instant wallClock() {
-        return Instant.EPOCH.plusNanos(ticker.epochNanos());
-    }
-
-    private void refine(CandidateTracker coarse, long deadline, long time) {
         synchronized (this) {
-            if (tracker != coarse) {
-                return;
-            }
-            CandidateReport seen = coarse.report();
-            boolean known = seen.calls() > 0;
-            begin(
-                    known
-                            ? Candidates.around(limit.limit(), seen)
-                            : seen.candidates().stream()
-                                    .map(CandidateReport.Candidate::limit)
-                                    .toList(),
-                    deadline,
-                    known || deadline - ticker.nanos() <= time ? 0 : time);
+            alarm.run();
+            Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
+            reportedAt = ticker.nanos();
+            state = new State(now, now.plusNanos(deadline - reportedAt), false, next.report());
+            tracker = next;
+            awaitEnd(next, deadline, coarse);
         }
         listener.run();
     }
 
-    private void end(CandidateTracker ended) {
+    private void awaitEnd(CandidateTracker of, long deadline, long coarse) {
+        long at = coarse == 0 ? deadline : ticker.nanos() + coarse;
+        alarm = ticker.schedule(at, () -> over(of, deadline, coarse));
+    }
+
+    /** The time is over, or that of coarse steps is; they go on until there are calls. */
+    private void over(CandidateTracker ended, long deadline, long coarse) {
+        CandidateReport seen = ended.report();
         synchronized (this) {
             if (tracker != ended) {
                 return;
             }
-            tracker = null;
+            if (coarse == 0) {
+                close();
+                return;
+            }
+            if (seen.calls() == 0) {
+                awaitEnd(ended, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
+                return;
+            }
         }
-        report(ended);
+        begin(Candidates.around(limit.limit(), seen), deadline, 0);
     }
 
-    private void report(CandidateTracker ended) {
-        CandidateReport report = ended.report();
-        if (report.calls() > 0) {
-            LOG.info("Rate limit '" + limit.name() + "': of " + report);
+    /** Ends with the application, or when the time is over: what is known until now is logged. */
+    synchronized void close() {
+        State last = report(true);
+        alarm.run();
+        if (tracker != null && last != null && last.report.calls() > 0) {
+            LOG.info("Rate limit '" + limit.name() + "': of " + last.report);
         }
-    }
-
-    /** Tries no candidates any more, and forgets their result. */
-    public void stop() {
-        synchronized (this) {
-            alarm.run();
-            tracker = null;
-            run = null;
-        }
-        listener.run();
-    }
-
-    /** Ends with the application: what is known until now is logged. */
-    void close() {
-        CandidateTracker last;
-        synchronized (this) {
-            alarm.run();
-            last = tracker;
-            tracker = null;
-        }
-        if (last != null) {
-            report(last);
-        }
+        tracker = null;
     }
 
     /** Runs an action after each start and stop. */
@@ -183,14 +155,16 @@ public final class LimitCandidates {
 
     /** The candidates that are tried, or were tried last; null if there are none. The report is at most a second old. */
     public synchronized @Nullable State state() {
-        Run now = run;
-        if (now == null) {
-            return null;
+        boolean fresh = ticker.nanos() - reportedAt <= FRESH && state != null && state.report.calls() > 0;
+        return fresh ? state : report(false);
+    }
+
+    private @Nullable State report(boolean ends) {
+        CandidateTracker now = tracker;
+        if (now != null && state != null) {
+            state = new State(state.since, state.until, ends, now.report());
+            reportedAt = ticker.nanos();
         }
-        if (ticker.nanos() - now.reportedAt > FRESH || now.report.calls() == 0) {
-            now = new Run(now.tracker, now.since, now.until, now.tracker.report(), ticker.nanos());
-            run = now;
-        }
-        return new State(now.since, now.until, tracker == null, now.report);
+        return state;
     }
 }

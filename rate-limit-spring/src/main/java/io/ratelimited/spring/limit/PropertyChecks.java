@@ -50,14 +50,6 @@ final class PropertyChecks {
                             + " has one limit for all calls of this instance and does not support it",
                     "Remove it, and add a second limit with this key to the same call.");
         }
-        if (limit.values().containsKey(LimitProperty.CANDIDATES)
-                && !LimitProperty.CANDIDATES.hasMeaningFor(limit.algorithm())) {
-            throw limit.invalid(
-                    LimitProperty.CANDIDATES,
-                    "are " + limit.values().get(LimitProperty.CANDIDATES) + ", but " + limit.algorithm()
-                            + " counts calls in flight and does not support them",
-                    "Remove them, or use an algorithm that counts over time.");
-        }
         if (!limit.values().containsKey(LimitProperty.PRIORITY)) {
             return;
         }

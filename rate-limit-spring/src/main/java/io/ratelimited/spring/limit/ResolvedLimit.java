@@ -304,7 +304,7 @@ public final class ResolvedLimit {
 
     /** @throws InvalidRateLimitException when they are invalid */
     void startCandidates(LimitCandidates candidates) {
-        if (values.get(LimitProperty.CANDIDATES) instanceof List<?> rates && !rates.isEmpty()) {
+        if (values.get(LimitProperty.CANDIDATES) instanceof List<?> rates) {
             candidates.start(
                     rates.stream().map(String::valueOf).toList(),
                     get(LimitProperty.CANDIDATES_FOR, Duration.class),

@@ -166,7 +166,7 @@ final class Browser implements AutoCloseable {
     /** Starts, waits until so many calls were offered, stops, and waits for the last answer. */
     void run(long calls) {
         start();
-        awaitInPage("document.querySelector('.panel [data-count=offered]').textContent >= " + calls);
+        awaitCount("offered", calls);
         stop();
     }
 
@@ -179,6 +179,20 @@ final class Browser implements AutoCloseable {
         click("#start");
         awaitInPage("document.getElementById('start').innerText === 'Start'"
                 + " && [...document.querySelectorAll('.meters')].every(line => line.checkVisibility())");
+    }
+
+    /** Waits until a count of the first panel is at least so large. */
+    void awaitCount(String what, long least) {
+        awaitInRun("document.querySelector('.panel [data-count=" + what + "]').textContent >= " + least);
+    }
+
+    /** Waits for something in a run. Fails with what the page says when the run ends by itself. */
+    void awaitInRun(String condition) {
+        String ended = "document.getElementById('start').innerText === 'Start'";
+        awaitInPage(condition + " || " + ended);
+        if (Boolean.TRUE.equals(script("return " + ended))) {
+            throw new AssertionError("The run has ended: " + find("#status").getText());
+        }
     }
 
     /** The page itself looks: asking it from here again and again would keep it from its work. */
