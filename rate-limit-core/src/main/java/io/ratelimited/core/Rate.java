@@ -155,7 +155,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
                     return "; write " + number[0].toBigInteger() + "/" + unit;
                 }
             }
-        } catch (ArithmeticException | DateTimeParseException ex) {
+        } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
             // Its period is wrong too, as the message says.
         }
         return "; write a whole number per longer period";

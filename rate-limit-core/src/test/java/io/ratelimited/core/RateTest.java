@@ -104,6 +104,7 @@ class RateTest {
     @ParameterizedTest
     @ValueSource(
             strings = {
+                "0.1/44444444444444444444m",
                 "",
                 " ",
                 "100",

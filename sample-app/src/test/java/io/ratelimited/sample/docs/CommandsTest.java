@@ -43,6 +43,7 @@ class CommandsTest {
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
             Map.entry(".ci/run release", "a step of .ci/run"),
+            Map.entry(".ci/run fuzz", "itself, by hand"),
             Map.entry(".ci/release", "the step release of .ci/run"),
             Map.entry("redis-server", "RedisProcess starts one"),
             Map.entry("mvn -pl MODULE -am verify", "a part of mvn verify"),
