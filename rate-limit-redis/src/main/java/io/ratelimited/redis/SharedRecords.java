@@ -60,6 +60,8 @@ public final class SharedRecords {
 
     /** The version of a node that has nothing. */
     private static final long NONE = 0;
+    /** No node writes this version or a larger one, which scripts could not count up. */
+    private static final long TOO_LARGE = (1L << 53) - 1;
 
     private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
     /** In place of an entry that Redis does not have any more. */
@@ -331,12 +333,19 @@ public final class SharedRecords {
         }
         try {
             long endMicros = Long.parseLong(parts.group(2));
-            Long endsAt = endMicros == 0 ? null : context.ticker().nanos() + (endMicros - nowMicros) * 1_000;
+            // An end too far away for the clock is the last that it has.
+            Long endsAt = endMicros == 0
+                    ? null
+                    : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
+            long version = Long.parseLong(parts.group(1));
+            if (version >= TOO_LARGE) {
+                return null;
+            }
             String author = URLDecoder.decode(parts.group(4), StandardCharsets.UTF_8);
             return new Change(
                     key,
                     new Entry(
-                            Long.parseLong(parts.group(1)),
+                            version,
                             parts.group(5),
                             endsAt,
                             author.isEmpty() ? null : author,
@@ -368,8 +377,9 @@ public final class SharedRecords {
             String field = (String) reply.get(i + 1);
             String stored = (String) reply.get(i + 2);
             unreadable.remove(field);
-            if (stored.isEmpty()) {
-                entries.remove(Key.of(field));
+            Key key = Key.of(field);
+            if (key != null && stored.isEmpty()) {
+                entries.remove(key);
                 continue;
             }
             Change change = read(field, stored, (Long) reply.get(0));
