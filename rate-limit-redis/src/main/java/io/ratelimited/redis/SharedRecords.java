@@ -321,38 +321,38 @@ public final class SharedRecords {
     }
 
     /**
-     * An entry as it is stored.
+     * An entry as it is stored; {@code changes.lua} reads the same entries.
      *
      * @return null if it is something else
      */
     private @Nullable Change read(String field, String stored, long nowMicros) {
         Key key = Key.of(field);
         Matcher parts = STORED.matcher(stored);
-        if (key == null || !parts.matches()) {
+        if (key == null || !parts.matches() || Long.parseLong(parts.group(1)) >= TOO_LARGE) {
             return null;
         }
+        long endMicros = Long.parseLong(parts.group(2));
+        // An end too far away for the clock is the last that it has.
+        Long endsAt = endMicros == 0
+                ? null
+                : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
+        return new Change(
+                key,
+                new Entry(
+                        Long.parseLong(parts.group(1)),
+                        parts.group(5),
+                        endsAt,
+                        author(parts.group(4)),
+                        Instant.EPOCH.plus(Long.parseLong(parts.group(3)), ChronoUnit.MICROS),
+                        stored));
+    }
+
+    private static @Nullable String author(String encoded) {
         try {
-            long endMicros = Long.parseLong(parts.group(2));
-            // An end too far away for the clock is the last that it has.
-            Long endsAt = endMicros == 0
-                    ? null
-                    : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
-            long version = Long.parseLong(parts.group(1));
-            if (version >= TOO_LARGE) {
-                return null;
-            }
-            String author = URLDecoder.decode(parts.group(4), StandardCharsets.UTF_8);
-            return new Change(
-                    key,
-                    new Entry(
-                            version,
-                            parts.group(5),
-                            endsAt,
-                            author.isEmpty() ? null : author,
-                            Instant.EPOCH.plus(Long.parseLong(parts.group(3)), ChronoUnit.MICROS),
-                            stored));
+            String author = URLDecoder.decode(encoded, StandardCharsets.UTF_8);
+            return author.isEmpty() ? null : author;
         } catch (IllegalArgumentException ex) {
-            // The author is no encoded text.
+            // No instance has written it.
             return null;
         }
     }

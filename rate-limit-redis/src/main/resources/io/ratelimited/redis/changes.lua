@@ -41,9 +41,11 @@ local position = version_of(redis.call('HGET', record, 'version')) or 0
 
 -- The version and the end of a field's entry; nothing where there is none, or one that no node has written.
 local function read_entry(field)
-  local version, ending = string.match(redis.call('HGET', record, field) or '', '^(%d+) (%d+) ')
+  local entry = redis.call('HGET', record, field) or ''
+  local version, ending, written = string.match(entry, '^(%d+) (%d+) (%d+) %S* ')
   version = version_of(version)
-  return version, version and tonumber(ending)
+  -- Instances read no more digits, either: what they skip is replaced by the next write.
+  if version and #ending <= 18 and #written <= 18 then return version, tonumber(ending) end
 end
 
 local function put_entry(field, entry, version)

@@ -105,6 +105,10 @@ class ForeignRecordsTest {
                 "9007199254740991 0 1 ann y",
                 "999999999999999999 0 1 ann y",
                 "5 0",
+                "5 0 1",
+                "5 9999999999999999999 1 ann y",
+                "5 0 9999999999999999999 ann y",
+                "5 0 1 %zz y",
                 "-1 0 1 ann y"
             })
     void anEntryThatNoNodeHasWrittenIsReplacedByTheNextWriteOfItsKey(String entry) {
