@@ -82,7 +82,8 @@ final class ForeignValues {
         for (int i = 0; i + 1 < lines.size(); i += 2) {
             try {
                 double score = Double.parseDouble(Lua.text(lines.get(i + 1)));
-                if (!Double.isNaN(score)) {
+                // Redis stores no NaN, and the simulation has no text for infinity.
+                if (Double.isFinite(score)) {
                     scores.put(lines.get(i), score);
                 }
             } catch (NumberFormatException ex) {
