@@ -18,14 +18,15 @@ import org.jspecify.annotations.Nullable;
  */
 public record CallerLimit(String rate, @Nullable Long burst) implements UnaryOperator<Limit> {
 
-    private static final Pattern TEXT = Pattern.compile("\\s*(\\S.*?)\\s+burst\\s+(-?\\d{1,18})\\s*");
+    private static final Pattern TEXT = Pattern.compile("(\\S.*?)\\sburst\\s++(-?\\d{1,18})", Pattern.DOTALL);
 
     /** Creates numbers from text: {@code 500/m}, or {@code 500/m burst 1000}. */
     public static CallerLimit of(String numbers) {
-        Matcher matcher = TEXT.matcher(numbers);
+        String text = numbers.strip();
+        Matcher matcher = TEXT.matcher(text);
         return matcher.matches()
-                ? new CallerLimit(matcher.group(1), Long.parseLong(matcher.group(2)))
-                : new CallerLimit(numbers.strip(), null);
+                ? new CallerLimit(matcher.group(1).strip(), Long.parseLong(matcher.group(2)))
+                : new CallerLimit(text, null);
     }
 
     /** Returns the same rate with a burst. */

@@ -24,12 +24,14 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static final String TOO_MANY = "must be at most 10^15 permits, and at most 10 permits per nanosecond";
     private static final Duration LONGEST_IN_NANOS = Duration.ofNanos(Long.MAX_VALUE);
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
-    private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
-    private static final Pattern DECIMAL = Pattern.compile("\\s*(\\d{1,15}[.]\\d{1,15})\\s*/\\s*(\\S.*?)\\s*");
+    /** Of a text without blanks around it; no pattern may read a run of blanks in more than one way. */
+    private static final Pattern RATE = Pattern.compile("(\\d+)\\s*+/\\s*+(\\S.*+)");
+
+    private static final Pattern DECIMAL = Pattern.compile("(\\d{1,15}[.]\\d{1,15})\\s*+/\\s*+(\\S.*+)");
     /** Rates as other libraries and people write them: {@code 5/minute}, {@code 10/sec}, {@code 5 per minute}. */
     private static final Pattern WORDS = Pattern.compile(
-            "\\s*(\\d+)\\s*(?:/|\\bper\\b|\\ban?\\b|\\beach\\b)\\s*(\\d*)\\s*"
-                    + "(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|millis|milliseconds?|weeks?|months?|years?|[smhd])\\s*",
+            "(\\d+)\\s*+(?:/|\\bper\\b|\\ban?\\b|\\beach\\b)\\s*+(\\d*+)\\s*+"
+                    + "(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|millis|milliseconds?|weeks?|months?|years?|[smhd])",
             Pattern.CASE_INSENSITIVE);
 
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
@@ -79,10 +81,11 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
      * @throws InvalidLimitException if the text is not a rate; the message shows the forms of a rate
      */
     public static Rate parse(String text) {
-        if (text.strip().equalsIgnoreCase("unlimited")) {
+        String stripped = text.strip();
+        if (stripped.equalsIgnoreCase("unlimited")) {
             return UNLIMITED;
         }
-        Matcher matcher = RATE.matcher(text);
+        Matcher matcher = RATE.matcher(stripped);
         if (!matcher.matches()) {
             throw unparsable(text, null);
         }
@@ -123,7 +126,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
                 "rate",
                 "is \"" + text
                         + "\", but must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week,"
-                        + " month or year, or \"unlimited\"" + remedy(text),
+                        + " month or year, or \"unlimited\"" + remedy(text.strip()),
                 cause);
     }
 

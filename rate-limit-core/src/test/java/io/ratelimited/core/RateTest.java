@@ -7,6 +7,7 @@ import io.ratelimited.core.calendar.CalendarPeriod;
 import java.time.Duration;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -134,6 +135,30 @@ class RateTest {
                 .hasMessageContaining("rate")
                 .hasMessageContaining("\"" + text + "\"")
                 .hasMessageContaining("100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or");
+    }
+
+    /** A pattern that shares them among its parts in every way would take hours. */
+    @ParameterizedTest
+    @CsvSource({
+        "B5/s, true",
+        "5B/s, true",
+        "5/Bs, true",
+        "5/sB, true",
+        "5/sBx, false",
+        "5 perBx, false",
+        "0.5/sBx, false",
+        "B, false"
+    })
+    @Timeout(60)
+    void aMillionBlanksAreReadOnce(String pattern, boolean valid) {
+        String text = pattern.replace("B", " ".repeat(1_000_000));
+        if (valid) {
+            assertThat(Rate.parse(text)).isEqualTo(Rate.parse("5/s"));
+        } else {
+            assertThatThrownBy(() -> Rate.parse(text)).isInstanceOf(InvalidLimitException.class);
+        }
+        assertThat(CallerLimit.of(text).burst()).isNull();
+        assertThat(CallerLimit.of("5/s" + text + " burst 7").burst()).isEqualTo(7);
     }
 
     @ParameterizedTest

@@ -60,6 +60,8 @@ public final class SharedRecords {
 
     /** The version of a node that has nothing. */
     private static final long NONE = 0;
+    /** No node writes this version or a larger one, which scripts could not count up. */
+    private static final long TOO_LARGE = (1L << 53) - 1;
 
     private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
     /** In place of an entry that Redis does not have any more. */
@@ -319,31 +321,38 @@ public final class SharedRecords {
     }
 
     /**
-     * An entry as it is stored.
+     * An entry as it is stored; {@code changes.lua} reads the same entries.
      *
      * @return null if it is something else
      */
     private @Nullable Change read(String field, String stored, long nowMicros) {
         Key key = Key.of(field);
         Matcher parts = STORED.matcher(stored);
-        if (key == null || !parts.matches()) {
+        if (key == null || !parts.matches() || Long.parseLong(parts.group(1)) >= TOO_LARGE) {
             return null;
         }
+        long endMicros = Long.parseLong(parts.group(2));
+        // An end too far away for the clock is the last that it has.
+        Long endsAt = endMicros == 0
+                ? null
+                : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
+        return new Change(
+                key,
+                new Entry(
+                        Long.parseLong(parts.group(1)),
+                        parts.group(5),
+                        endsAt,
+                        author(parts.group(4)),
+                        Instant.EPOCH.plus(Long.parseLong(parts.group(3)), ChronoUnit.MICROS),
+                        stored));
+    }
+
+    private static @Nullable String author(String encoded) {
         try {
-            long endMicros = Long.parseLong(parts.group(2));
-            Long endsAt = endMicros == 0 ? null : context.ticker().nanos() + (endMicros - nowMicros) * 1_000;
-            String author = URLDecoder.decode(parts.group(4), StandardCharsets.UTF_8);
-            return new Change(
-                    key,
-                    new Entry(
-                            Long.parseLong(parts.group(1)),
-                            parts.group(5),
-                            endsAt,
-                            author.isEmpty() ? null : author,
-                            Instant.EPOCH.plus(Long.parseLong(parts.group(3)), ChronoUnit.MICROS),
-                            stored));
+            String author = URLDecoder.decode(encoded, StandardCharsets.UTF_8);
+            return author.isEmpty() ? null : author;
         } catch (IllegalArgumentException ex) {
-            // The author is no encoded text.
+            // No instance has written it.
             return null;
         }
     }
@@ -368,8 +377,9 @@ public final class SharedRecords {
             String field = (String) reply.get(i + 1);
             String stored = (String) reply.get(i + 2);
             unreadable.remove(field);
-            if (stored.isEmpty()) {
-                entries.remove(Key.of(field));
+            Key key = Key.of(field);
+            if (key != null && stored.isEmpty()) {
+                entries.remove(key);
                 continue;
             }
             Change change = read(field, stored, (Long) reply.get(0));

@@ -24,16 +24,28 @@ local PAGE = 500
 -- A node that lacks more writes than these reads the whole record.
 local LATEST = 100
 
-local position = tonumber(redis.call('HGET', record, 'version')) or 0
+-- The largest whole number to which Lua can add 1.
+local EXACT = 9007199254740991
 
 local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- Nothing for what no node has written.
+local function version_of(text)
+  local version = tonumber(string.match(text or '', '^%d+$'))
+  return version and version < EXACT and version or nil
+end
+
+local position = version_of(redis.call('HGET', record, 'version')) or 0
+
 -- The version and the end of a field's entry; nothing where there is none, or one that no node has written.
 local function read_entry(field)
-  local version, ending = string.match(redis.call('HGET', record, field) or '', '^(%d+) (%d+) ')
-  return tonumber(version), tonumber(ending)
+  local entry = redis.call('HGET', record, field) or ''
+  local version, ending, written = string.match(entry, '^(%d+) (%d+) (%d+) %S* ')
+  version = version_of(version)
+  -- Instances read no more digits, either: what they skip is replaced by the next write.
+  if version and #ending <= 18 and #written <= 18 then return version, tonumber(ending) end
 end
 
 local function put_entry(field, entry, version)
@@ -51,7 +63,7 @@ local function written_since(version)
     if at == version then return reply end
     local write = redis.call('LRANGE', latest, i, i + 1)
     local this, before, entry = string.match(write[1] or '', '^(%d+) (%d+) (.*)$')
-    if tonumber(this) ~= at then return end
+    if tonumber(this) ~= at or not write[2] then return end
     local n = #reply
     reply[n + 1], reply[n + 2], reply[n + 3] = at, write[2], entry
     at = tonumber(before)

@@ -21,6 +21,16 @@ class WayTest {
             "GET", new int[] {43, 270},
             "rejected GET", new int[] {52, 576});
 
+    /**
+     * Bytes that a call allocates beyond one without a limit, with the first compiler alone, which leaves out nothing. The second
+     * one leaves out all of a plain call: see AllocationTest of the Spring module.
+     */
+    private static final Map<String, Integer> MOST_BYTES =
+            Map.of("plain", 128, "two", 336, "GET", 984, "rejected GET", 15_136);
+
+    /** By so many bytes a call may grow: less than by two objects. */
+    private static final int STEP = 32;
+
     @Test
     void aCallMeetsNoMoreTypesAndMakesNoMoreCallsThanIsStated() throws Exception {
         RecordingLoader loader = new RecordingLoader();
@@ -28,7 +38,14 @@ class WayTest {
         ClassLoader before = thread.getContextClassLoader();
         thread.setContextClassLoader(loader);
         try {
-            ways(loader).forEach((way, calls) -> {
+            Map<String, Map<String, Integer>> ways = ways(loader);
+            Map<String, Integer> bytes = ways.remove(Ways.BYTES);
+            System.out.println("WAY bytes: " + bytes);
+            assertThat(bytes.keySet()).isEqualTo(MOST_BYTES.keySet());
+            bytes.forEach((way, allocated) -> assertThat(allocated)
+                    .as("bytes of the way '%s'", way)
+                    .isLessThanOrEqualTo(MOST_BYTES.get(way) + STEP));
+            ways.forEach((way, calls) -> {
                 int[] found = {
                     calls.size(), calls.values().stream().mapToInt(i -> i).sum()
                 };

@@ -3,6 +3,7 @@ package io.ratelimited.spring.way;
 import static org.springframework.test.web.servlet.request.MockMvcRequestBuilders.get;
 import static org.springframework.test.web.servlet.result.MockMvcResultMatchers.status;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
@@ -10,6 +11,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRequestAutoConfiguration;
 import jakarta.servlet.Filter;
+import java.lang.management.ManagementFactory;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -24,8 +26,15 @@ import org.springframework.test.web.servlet.setup.MockMvcBuilders;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Calls that users make, each recorded after the same call has been made before. */
+/** Calls that users make, each recorded after the same call has been made before; and the bytes that some of them allocate. */
 public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
+
+    /** The entry of the bytes. */
+    static final String BYTES = "bytes";
+
+    private static final int ROUNDS = 10;
+    private static final int CALLS = 40;
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
     @Override
     public Map<String, Map<String, Integer>> call() {
@@ -52,6 +61,14 @@ public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
                     ways.put("GET", after(() -> request(mvc, "/open", 200)));
                     request(mvc, "/closed", 200);
                     ways.put("rejected GET", after(() -> request(mvc, "/closed", 429)));
+                    int call = bytes(service::free);
+                    int get = bytes(() -> request(mvc, "/free", 200));
+                    Map<String, Integer> bytes = new LinkedHashMap<>();
+                    bytes.put("plain", bytes(service::plain) - call);
+                    bytes.put("two", bytes(service::two) - call);
+                    bytes.put("GET", bytes(() -> request(mvc, "/open", 200)) - get);
+                    bytes.put("rejected GET", bytes(() -> request(mvc, "/closed", 429)) - get);
+                    ways.put(BYTES, bytes);
                 });
         return ways;
     }
@@ -61,6 +78,19 @@ public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
             way.run();
         }
         return Recorder.record(way);
+    }
+
+    /** Of a call: the fewest of several rounds, so that what is allocated once does not count. */
+    private static int bytes(Runnable way) {
+        long fewest = Long.MAX_VALUE;
+        for (int round = 0; round < ROUNDS; round++) {
+            long before = THREADS.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < CALLS; i++) {
+                way.run();
+            }
+            fewest = Math.min(fewest, THREADS.getCurrentThreadAllocatedBytes() - before);
+        }
+        return (int) (fewest / CALLS);
     }
 
     private static void request(MockMvc mvc, String path, int expected) {
@@ -74,6 +104,8 @@ public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
     /** Methods with limits that nobody exhausts. */
     static class Service {
 
+        void free() {}
+
         @RateLimited(rate = "1000/s")
         void plain() {}
 
@@ -85,6 +117,11 @@ public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
     /** One limit that admits, and one that admits once. */
     @RestController
     static class Controller {
+
+        @GetMapping("/free")
+        public String free() {
+            return "open";
+        }
 
         @GetMapping("/open")
         @RateLimited(rate = "1000/s")

@@ -1,5 +1,10 @@
 package io.ratelimited.spring.client;
 
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -105,13 +110,12 @@ final class StructuredItems {
         }
         if (first == '@') {
             next++;
-            number();
+            require(number() instanceof Long);
             return OTHER;
         }
         if (first == '%') {
             next++;
-            string();
-            return OTHER;
+            return display();
         }
         return token();
     }
@@ -156,11 +160,41 @@ final class StructuredItems {
         return value.toString();
     }
 
+    /** A Display String: UTF-8, in which other characters than those of a String are bytes such as {@code %e2}. */
+    private Object display() throws Invalid {
+        expect('"');
+        ByteArrayOutputStream value = new ByteArrayOutputStream();
+        while (peek() != '"') {
+            require(peek() >= ' ' && peek() < 0x7F);
+            char each = text.charAt(next++);
+            value.write(each == '%' ? hex() << 4 | hex() : each);
+        }
+        next++;
+        try {
+            StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(value.toByteArray()));
+        } catch (CharacterCodingException ex) {
+            throw new Invalid();
+        }
+        return OTHER;
+    }
+
+    private int hex() throws Invalid {
+        int digit = "0123456789abcdef".indexOf(peek());
+        require(digit >= 0);
+        next++;
+        return digit;
+    }
+
     /** A Byte Sequence. */
     private Object enclosed() throws Invalid {
         expect(':');
         int end = text.indexOf(':', next);
         require(end >= 0);
+        try {
+            Base64.getDecoder().decode(text.substring(next, end));
+        } catch (IllegalArgumentException ex) {
+            throw new Invalid();
+        }
         next = end + 1;
         return OTHER;
     }

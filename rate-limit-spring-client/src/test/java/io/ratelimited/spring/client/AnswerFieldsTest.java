@@ -52,6 +52,35 @@ class AnswerFieldsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {":aGk=:", ":aGk:", "::", "@-5", "%\"\"", "%\"a \\%c3%a9\"", "?1", "-1.5", "a/b"})
+    void otherTypesOfStructuredFieldsAreReadOver(String value) {
+        assertThat(quota("RateLimit", "\"a\";x=" + value + ";r=1;t=5").remaining())
+                .isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                ":a:",
+                ":aG*=:",
+                ":aGk",
+                "@1.5",
+                "@",
+                "@a",
+                "%",
+                "%a",
+                "%\"%c3\"",
+                "%\"%C3%A9\"",
+                "%\"%zz\"",
+                "%\"é\"",
+                "%\"%c\"",
+                "%\"a"
+            })
+    void aListWithAMalformedValueStatesNothing(String value) {
+        assertThat(read(200, "RateLimit", "\"a\";r=1;t=5;x=" + value).quotas()).isEmpty();
+    }
+
+    @ParameterizedTest
     @ValueSource(ints = {429, 503})
     void retryAfterIsSeconds(int status) {
         assertThat(read(status, "Retry-After", "30").retryAfterNanos()).isEqualTo(30 * SECOND);

@@ -55,9 +55,18 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         if (decoded != null) {
             resolve(decoded, plain, plain);
         }
-        encoded.forEach(path -> readings.add(PathContainer.parsePath(path)));
+        encoded.forEach(path -> readings.add(parsed(path)));
         plain.forEach(path -> readings.add(PathContainer.parsePath(path, PLAIN)));
         return readings;
+    }
+
+    /** A parameter without a name is not decoded, and may be a segment with half an escape for those who read backslashes. */
+    private static PathContainer parsed(String path) {
+        try {
+            return PathContainer.parsePath(path);
+        } catch (IllegalArgumentException ex) {
+            return PathContainer.parsePath(path, PLAIN);
+        }
     }
 
     /** Returns whether every server reads a path alike. */

@@ -3,6 +3,7 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.http.server.PathContainer;
@@ -100,5 +101,10 @@ class RequestPathsTest {
 
     private static RequestPaths of(String sent) {
         return RequestPaths.of(PathContainer.parsePath(sent));
+    }
+
+    @Test
+    void halfAnEscapeInAParameterWithoutANameIsReadBehindABackslashToo() {
+        assertThat(of("/api;=\\2%/x").mayMatch(LIMITED)).isTrue();
     }
 }

@@ -23,7 +23,7 @@ final class CallerNumbers {
     private static final int LONGEST = 64;
 
     /** Texts that are no name of a tier. */
-    private static final Pattern NO_NAME = Pattern.compile("\\s*(?:[-+.\\d].*|.*/.*|unlimited)\\s*", Pattern.DOTALL);
+    private static final Pattern NO_NAME = Pattern.compile("[-+.\\d].*|.*/.*|unlimited", Pattern.DOTALL);
     /** Texts that can be shown: wrong numbers, and nothing else. */
     private static final Pattern SHOWN = Pattern.compile(
             "\\s*[-+]?(?:[\\d.,]{0,24}|NaN|Infinity)(?:\\s*/\\s*[\\w.]{0,12})?(?:\\s+burst\\s+[-+]?[\\d.,]{0,24})?\\s*");
@@ -55,7 +55,7 @@ final class CallerNumbers {
     static boolean isNumbers(Object value) {
         return value instanceof CallerLimit
                 || value instanceof Number
-                || NO_NAME.matcher(value.toString()).matches();
+                || NO_NAME.matcher(value.toString().strip()).matches();
     }
 
     /** The limiter for callers with these numbers; that of all callers for those that it cannot have. */

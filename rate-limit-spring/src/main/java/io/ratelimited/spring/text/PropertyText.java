@@ -75,16 +75,17 @@ public final class PropertyText {
             }
         }
         if (type == List.class) {
-            return Stream.of(text.split("\\s*,\\s*", -1))
-                    .filter(part -> !part.isBlank())
+            return Stream.of(text.split(",", -1))
+                    .map(String::strip)
+                    .filter(part -> !part.isEmpty())
                     .toList();
         }
         if (type == Map.class) {
             Map<String, String> map = new TreeMap<>();
-            for (String entry : text.split("\\s*,\\s*", -1)) {
+            for (String entry : text.split(",", -1)) {
                 int middle = entry.lastIndexOf('=');
                 if (middle < 0) {
-                    throw new IllegalArgumentException("'" + entry + "' is not an entry such as batch=5%");
+                    throw new IllegalArgumentException("'" + entry.strip() + "' is not an entry such as batch=5%");
                 }
                 map.put(
                         entry.substring(0, middle).strip(),

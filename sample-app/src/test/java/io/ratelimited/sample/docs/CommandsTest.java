@@ -46,6 +46,7 @@ class CommandsTest {
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
             Map.entry(".ci/run release", "a step of .ci/run"),
+            Map.entry(".ci/run fuzz", "itself, by hand"),
             Map.entry(".ci/release", "the step release of .ci/run"),
             Map.entry("gpg --import KEYS", VERIFY),
             Map.entry("gpg --verify rate-limit-core-0.1.0.jar.asc rate-limit-core-0.1.0.jar", VERIFY),

@@ -1,0 +1,106 @@
+package io.ratelimited.redis.simulation;
+
+import io.lettuce.core.RedisCommandExecutionException;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.SimulatedBackend;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.SentArguments;
+import io.ratelimited.redis.connection.Threads;
+import java.time.Instant;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.luaj.vm2.LuaString;
+
+/** A server that has replied before its caller goes on, for tests in one thread that write to its keys what no script writes. */
+final class DirectServer implements RedisConnector {
+
+    final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
+    private final Server server = new Server(Lua.shared(), () -> ticker.epochNanos() / 1000);
+
+    Store store() {
+        return server.store();
+    }
+
+    /** A node that shares limits and records with those of the same server. */
+    RedisBackend node(String name) {
+        return SimulatedBackend.of(
+                this,
+                RedisBackendOptions.DEFAULTS.ticker(ticker).expectedNodes(1),
+                new Threads(ticker, Runnable::run, Runnable::run),
+                Runnable::run,
+                Runnable::run,
+                name);
+    }
+
+    @Override
+    public CompletionStage<Set<String>> discover() {
+        return CompletableFuture.completedFuture(Set.of("server"));
+    }
+
+    @Override
+    public String address(String key) {
+        return "server";
+    }
+
+    @Override
+    public CompletionStage<RedisLink> connect(String address) {
+        return CompletableFuture.completedFuture(new Link());
+    }
+
+    @Override
+    public boolean isCluster() {
+        return false;
+    }
+
+    @Override
+    public void close() {}
+
+    private final class Link implements RedisLink {
+
+        private static <T> CompletionStage<T> reply(Supplier<T> command) {
+            try {
+                return CompletableFuture.completedFuture(command.get());
+            } catch (RedisError ex) {
+                return CompletableFuture.failedFuture(
+                        new RedisCommandExecutionException(ex.getMessage() + " script: s, on @user_script:1."));
+            } catch (IllegalStateException ex) {
+                Lua.shared().lastFailure();
+                return CompletableFuture.failedFuture(
+                        new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex.getCause()));
+            }
+        }
+
+        @Override
+        public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
+            List<LuaString> names = Stream.of(keys).map(LuaString::valueOf).toList();
+            List<LuaString> words =
+                    SentArguments.of(args).stream().map(LuaString::valueUsing).toList();
+            return reply(() -> server.eval(script.digest(), true, names, words));
+        }
+
+        @Override
+        public CompletionStage<List<Object>> time() {
+            return reply(server::time);
+        }
+
+        @Override
+        public CompletionStage<Long> delete(String key) {
+            return reply(() -> server.delete(LuaString.valueOf(key)));
+        }
+
+        @Override
+        public void onBreak(Runnable task) {}
+
+        @Override
+        public void close() {}
+    }
+}

@@ -1,0 +1,91 @@
+package io.ratelimited.redis.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.code_intelligence.jazzer.junit.FuzzTest;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisLimitOptions;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.luaj.vm2.LuaString;
+
+/** States of keys as another version, or anyone who can write to Redis, may leave them: read by the shipped scripts. */
+@Tag("fuzz")
+class ForeignStateFuzzTest {
+
+    private static final DirectServer SERVER = new DirectServer();
+    private static final RedisBackend BACKEND = SERVER.node("one");
+    private static final List<RateLimiter> LIMITERS = Stream.of(Algorithm.values())
+            .filter(algorithm -> algorithm != Algorithm.ADAPTIVE && algorithm != Algorithm.DEFAULT)
+            .flatMap(ForeignStateFuzzTest::limits)
+            .map(limit -> BACKEND.limiter(limit, RedisLimitOptions.DEFAULTS))
+            .toList();
+
+    /** Nothing is remembered of a key by which no call was made before. */
+    private static int keys;
+
+    private static Stream<Limit> limits(Algorithm algorithm) {
+        String name = algorithm.name();
+        return algorithm == Algorithm.CONCURRENCY
+                ? Stream.of(Limit.of(name, algorithm).maxConcurrent(5).build())
+                : Stream.of(
+                        limit(name, algorithm).build(),
+                        limit(name + "_BLOCK", algorithm)
+                                .block(Duration.ofMinutes(1))
+                                .build());
+    }
+
+    private static Limit.Builder limit(String name, Algorithm algorithm) {
+        Limit.Builder limit = Limit.of(name, algorithm).rate("5/h");
+        return algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofHours(1)) : limit;
+    }
+
+    @Timeout(10)
+    @FuzzTest
+    void aStateIsReadOrCountsAsAKeyNeverSeenAndNobodyElseIsHit(byte[] input) {
+        if (input.length < 2) {
+            return;
+        }
+        long errors = BACKEND.health().errors();
+        RateLimiter limiter = LIMITERS.get(Math.floorMod(input[0], LIMITERS.size()));
+        String key = "k" + keys++;
+        SERVER.store().clear();
+        Reservation first = limiter.reserve(key, 1, 0);
+        for (LuaString name : SERVER.store().keys()) {
+            Object value = ForeignValues.of(
+                    Arrays.copyOfRange(input, 1, input.length), SERVER.store().get(name));
+            if (value != null) {
+                SERVER.store().put(name, value);
+            }
+        }
+        check(limiter, limiter.peek(key, 1, 0));
+        Reservation second = limiter.reserve(key, 1, 0);
+        check(limiter, second.decision());
+        if (!limiter.limit().algorithm().countsCallsInFlight()) {
+            first.settle(2);
+        }
+        second.release();
+        check(limiter, limiter.reserve(key, 1, 0).decision());
+        assertThat(BACKEND.health().errors()).isEqualTo(errors);
+    }
+
+    private static void check(RateLimiter limiter, Decision decision) {
+        assertThat(decision.source()).as(BACKEND.health().lastError()).isEqualTo(Source.REDIS);
+        assertThat(decision.remaining()).isBetween(0L, limiter.limit().capacity());
+        assertThat(decision.reset()).isGreaterThanOrEqualTo(Duration.ZERO);
+        assertThat(decision.waitTime()).isGreaterThanOrEqualTo(Duration.ZERO);
+        if (decision.retryAfter() != null) {
+            assertThat(decision.retryAfter()).isGreaterThanOrEqualTo(Duration.ZERO);
+        }
+    }
+}

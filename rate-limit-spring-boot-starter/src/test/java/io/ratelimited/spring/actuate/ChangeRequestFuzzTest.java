@@ -1,0 +1,39 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.code_intelligence.jazzer.junit.FuzzTest;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+
+/** Bodies of requests to the endpoint: a member a line. */
+@Tag("fuzz")
+class ChangeRequestFuzzTest {
+
+    @Timeout(10)
+    @FuzzTest
+    void aBodyIsReadOrRejectedWithAReason(byte[] input) {
+        Map<String, String> members = new TreeMap<>();
+        new String(input, StandardCharsets.UTF_8).lines().forEach(line -> {
+            String[] member = line.split("=", 2);
+            members.put(member[0], member.length == 1 ? "" : member[1]);
+        });
+        ChangeRequest request = new ChangeRequest("search", members);
+        check(() -> assertThat(request.budget().values().keySet()).isSubsetOf("tier", "rate", "burst"));
+        check(() -> assertThat(request.properties().values()).isNotEmpty());
+        check(() -> assertThat(request.lasting() == null).isEqualTo(!members.containsKey("for")));
+        check(request::candidates);
+        check(() -> assertThat(request.reverts()).isEqualTo(members.containsKey("revert")));
+    }
+
+    private static void check(Runnable reading) {
+        try {
+            reading.run();
+        } catch (IllegalArgumentException ex) {
+            assertThat(ex.getMessage()).isNotBlank();
+        }
+    }
+}
