@@ -252,8 +252,7 @@ public abstract class BlockContract {
             assertThat(decision.retryAfter()).isEqualTo(Duration.ofMillis(600));
             assertThat(limiter.peek("a", 0, 0).admitted()).isFalse();
             assertThat(limiter.tryAcquire("a", 0)).isFalse();
-            assertThat(all(claim(limiter, "a", 0, 0), claim(other, "a", 1, 0))
-                            .isRefused())
+            assertThat(all(claim(limiter, "a", 0, 0), claim(other, "a", 1, 0)).isRefused())
                     .isTrue();
         }
         assertThat(other.peek("a", 1, 0).remaining()).isEqualTo(5);
@@ -476,8 +475,7 @@ public abstract class BlockContract {
         for (int i = 0; i < 3; i++) {
             Claim claim = patient(limiter, Duration.ofMillis(100));
             assertThat(claim.reserve().isRefused()).isTrue();
-            assertThat(all(claim, claim(other, "a", 1, 0)).decision().blocked())
-                    .isFalse();
+            assertThat(all(claim, claim(other, "a", 1, 0)).decision().blocked()).isFalse();
             assertThat(limiter.reserveAsync(claim, RateLimiter.Callbacks.MAY_BLOCK)
                             .toCompletableFuture()
                             .join()

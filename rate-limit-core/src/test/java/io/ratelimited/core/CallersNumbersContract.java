@@ -143,9 +143,8 @@ public abstract class CallersNumbersContract {
                     .reserveAsync("tenant" + number, permits.applyAsLong(number), 0)
                     .toCompletableFuture());
             if (calls.size() == 500 || number == tenants) {
-                admitted += calls.stream()
-                        .filter(call -> !call.join().isRefused())
-                        .count();
+                admitted +=
+                        calls.stream().filter(call -> !call.join().isRefused()).count();
                 calls.clear();
             }
         }

@@ -8,14 +8,16 @@ import io.ratelimited.core.testing.ManualTicker;
 import org.junit.jupiter.api.Test;
 import org.springframework.ai.tool.ToolCallback;
 import org.springframework.ai.tool.annotation.Tool;
+import org.springframework.ai.tool.definition.ToolDefinition;
 import org.springframework.ai.tool.execution.DefaultToolExecutionExceptionProcessor;
 import org.springframework.ai.tool.execution.ToolExecutionException;
-import org.springframework.ai.tool.method.MethodToolCallbackProvider;
+import org.springframework.ai.tool.method.MethodToolCallback;
+import org.springframework.util.ReflectionUtils;
 
 /** Tools that a model calls. */
 class ToolsTest {
 
-    static class Weather {
+    public static class Weather {
 
         @Tool
         @RateLimited(name = "weather", rate = "2/m")
@@ -28,10 +30,15 @@ class ToolsTest {
     @Test
     void aToolIsLimitedAndTheModelHearsOfIt() {
         Contexts.runner(new ManualTicker()).withBean(Weather.class).run(context -> {
-            ToolCallback tool = MethodToolCallbackProvider.builder()
-                    .toolObjects(context.getBean(Weather.class))
-                    .build()
-                    .getToolCallbacks()[0];
+            ToolCallback tool = MethodToolCallback.builder()
+                    .toolDefinition(ToolDefinition.builder()
+                            .name("weather")
+                            .description("the weather of a city")
+                            .inputSchema("{}")
+                            .build())
+                    .toolMethod(ReflectionUtils.findMethod(Weather.class, "of", String.class))
+                    .toolObject(context.getBean(Weather.class))
+                    .build();
             assertThat(tool.call("{\"city\": \"Bergen\"}")).contains("rain in Bergen");
             assertThat(tool.call("{\"city\": \"Cork\"}")).contains("rain in Cork");
             assertThatThrownBy(() -> tool.call("{\"city\": \"Bergen\"}"))

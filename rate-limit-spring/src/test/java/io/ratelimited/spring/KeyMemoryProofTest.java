@@ -41,15 +41,12 @@ class KeyMemoryProofTest {
             .build();
 
     static Stream<Arguments> limits() {
-        Limit charged = BLOCKS.toBuilder().charged(true).build();
         return Stream.of(
                 arguments(BLOCKS, false),
-                arguments(charged, false),
+                arguments(BLOCKS.toBuilder().charged(true).build(), false),
                 arguments(LOG, false),
                 arguments(LOG.toBuilder().charged(true).build(), false),
-                arguments(
-                        Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("5/h").build(), true),
-                arguments(charged, true));
+                arguments(Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("5/h").build(), true));
     }
 
     @ParameterizedTest

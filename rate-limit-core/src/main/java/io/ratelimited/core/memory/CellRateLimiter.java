@@ -749,7 +749,9 @@ final class CellRateLimiter implements MemoryLimiter {
         long at = clock.sinceBegin();
         return cells.keys().mapMulti((key, found) -> {
             Cell known = cells.known(key);
-            Cell seen = known != null && isOutdated(known) ? whole.ofKnownCaller(key).block(key) : known;
+            Cell seen = known != null && isOutdated(known)
+                    ? whole.ofKnownCaller(key).block(key)
+                    : known;
             if (seen instanceof BlockCell cell && cell.left(at) > 0) {
                 found.accept(new BlockedKey(
                         CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));

