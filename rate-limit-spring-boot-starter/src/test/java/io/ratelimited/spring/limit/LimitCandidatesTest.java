@@ -315,7 +315,7 @@ class LimitCandidatesTest {
     @Test
     void mistakesFailStartupWithTheirPlace() {
         Map.of(
-                        "candidates=5", "candidates contain \"5\", which is no rate",
+                        "candidates=5", "candidates contain \"5\", which is not a rate",
                         "candidates-for=10ms", "candidatesFor is 10ms, but must be from 1s to 31d")
                 .forEach((property, problem) -> runner.withPropertyValues("rate-limit.limits.search." + property)
                         .run(context -> assertThat(Contexts.analyse(context.getStartupFailure())
