@@ -333,9 +333,8 @@ public final class SharedRecords {
         }
         long endMicros = Long.parseLong(parts.group(2));
         // An end too far away for the clock is the last that it has.
-        Long endsAt = endMicros == 0
-                ? null
-                : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
+        Long endsAt =
+                endMicros == 0 ? null : context.ticker().nanos() + TimeUnit.MICROSECONDS.toNanos(endMicros - nowMicros);
         return new Change(
                 key,
                 new Entry(
