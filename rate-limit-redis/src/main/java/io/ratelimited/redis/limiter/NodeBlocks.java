@@ -110,11 +110,10 @@ final class NodeBlocks {
         if (next.blocks() == null && before.blocks() != null) {
             liftedMicros.accumulateAndGet(nowMicrosOfRedis(), Math::max);
             known.forgetAll();
-            String name = before.fullName(names.apply(ALL));
             context.connection()
                     .deliver(
                             DeliveryKind.BLOCK,
-                            List.of(name, ScriptBlocks.fullName(name), ScriptBlocks.chargedName(name)),
+                            keys(before, names.apply(ALL)),
                             () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
                             reply -> lifted(ScriptBlocks.read(reply).get(0)));
             return;
@@ -274,13 +273,11 @@ final class NodeBlocks {
         if (!first.isDone() && !connection.isDown()) {
             return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late));
         }
-        String fullName = current.fullName(name);
-        String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         Known asked = beforeAsking(text);
         return connection
                 .eval(
                         Script.DECIDE,
-                        keys,
+                        keys(current, name).toArray(String[]::new),
                         current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
                         reply -> late.accept(read(text, current, calls, reply, asked)))
                 .thenApply(reply -> read(text, current, calls, reply, asked))
@@ -400,12 +397,11 @@ final class NodeBlocks {
         long grantedAt = reservedAt + Math.max(0, taken.outcome()) / 1_000;
         String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " "
                 + scripted(Math.max(0, end.excess())) + (judged ? "" : ScriptBlocks.NO_VIOLATION);
-        String fullName = current.fullName(name);
         deliver(
                 DeliveryKind.OFFENCE,
                 current,
                 text,
-                List.of(fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)),
+                keys(current, name),
                 () -> current.appendDecided(
                         begin(current, "settle"), 0, PermitRequest.micros(wanted.patience()), tail));
     }
@@ -509,13 +505,11 @@ final class NodeBlocks {
     /** Forgets all of a key in Redis, so that every node learns of it. Fails when Redis does not answer in time. */
     CompletableFuture<?> forgive(ScriptParameters current, String text, String name) {
         GuardedConnection connection = context.connection();
-        String fullName = current.fullName(name);
-        String[] all = {fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)};
+        List<String> all = keys(current, name);
         if (current.blocks() == null) {
-            return CompletableFuture.allOf(
-                    Arrays.stream(all).map(connection::delete).toArray(CompletableFuture<?>[]::new));
+            return CompletableFuture.allOf(all.stream().map(connection::delete).toArray(CompletableFuture<?>[]::new));
         }
         ScriptArguments args = current.appendDecided(begin(current, "forgive"), 0, 0, "");
-        return connection.eval(Script.DECIDE, all, args);
+        return connection.eval(Script.DECIDE, all.toArray(String[]::new), args);
     }
 }
