@@ -49,52 +49,33 @@ public interface RateLimiter {
     boolean tryAcquire(@Nullable Object key, long permits);
 
     /**
-     * Takes the permits if the call can proceed within the given time. Does not block: the call can proceed when {@link
+     * Takes the permits if the call can proceed within the time that it states. Does not block: the call can proceed when {@link
      * Reservation#await} returns. A rejection is immediate and takes nothing; it may start a {@link Limit#block}.
+     */
+    Reservation reserve(Call call);
+
+    /**
+     * {@link #reserve(Call)} for a call that states nothing else.
      *
      * @param maxWaitNanos the longest wait, inclusive; 0 to be admitted immediately or not at all
      */
-    Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos);
-
-    /**
-     * {@link #reserve} for callers that must not block, for backends whose decision takes a round trip. A caller who cancels
-     * the stage's future before it is done holds nothing.
-     */
-    default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
-    }
-
-    /** {@link #reserveAsync(Object, long, long)}, where callbacks may block, for callers who state whether theirs do. */
-    default CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
-        return reserveAsync(key, permits, maxWaitNanos);
+    default Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserve(Call.of(key, permits, maxWaitNanos));
     }
 
     /**
-     * {@link #reserve(Object, long, long)} for a call that has a priority. Limits without {@link Limit#priorities} do not
-     * read it.
+     * {@link #reserve(Call)} for callers that must not block, for backends whose decision takes a round trip. A caller who
+     * cancels the stage's future before it is done holds nothing.
      *
-     * @param rank the number of the class, as {@link Limit#rank} counts; {@link #NO_RANK}, or another number that is none, for
-     *     {@link Limit#rankOfOthers}
+     * @param callbacks the kind of code that the caller attaches to the stage
      */
-    default Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return reserve(key, permits, maxWaitNanos);
-    }
-
-    /** {@link #reserve(Object, long, long, int)} for a call as a value, with all that it states. */
-    default Reservation reserve(Call call) {
-        return reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
-    }
-
-    /** {@link #reserveAsync(Object, long, long, Callbacks, int)} for a call as a value, with all that it states. */
     default CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
-        return reserveAsync(call.key(), call.permits(), call.maxWaitNanos(), callbacks, call.rank());
+        return CompletableFuture.completedFuture(reserve(call));
     }
 
-    /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call that has a priority. */
-    default CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
-        return reserveAsync(key, permits, maxWaitNanos, callbacks);
+    /** {@link #reserveAsync(Call, Callbacks)} for a call that states nothing else, with callbacks that may block. */
+    default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserveAsync(Call.of(key, permits, maxWaitNanos), Callbacks.MAY_BLOCK);
     }
 
     /**
@@ -111,31 +92,21 @@ public interface RateLimiter {
         return reservation;
     }
 
+    /** Returns the decision that {@link #reserve(Call)} would make now. Changes nothing, and remembers no key. */
+    Decision peek(Call call);
+
     /**
-     * Returns the decision that {@link #reserve} would make now. Changes nothing, and remembers no key.
+     * {@link #peek(Call)} for a call that states nothing else.
      *
      * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could be admitted immediately
      */
-    Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
-
-    /** {@link #peek(Object, long, long)} for a call that has a priority. */
-    default Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return peek(key, permits, maxWaitNanos);
+    default Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return peek(Call.of(key, permits, maxWaitNanos));
     }
 
-    /** {@link #peek(Object, long, long, int)} for a call as a value, with all that it states. */
-    default Decision peek(Call call) {
-        return peek(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
-    }
-
-    /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
-    default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
-    }
-
-    /** {@link #peekAsync(Object, long, long)} for a call as a value, with all that it states. */
+    /** {@link #peek(Call)} for callers that must not block, for backends whose decision takes a round trip. */
     default CompletionStage<Decision> peekAsync(Call call) {
-        return peekAsync(call.key(), call.permits(), call.maxWaitNanos());
+        return CompletableFuture.completedFuture(peek(call));
     }
 
     /**
@@ -146,18 +117,8 @@ public interface RateLimiter {
      * @param refusal the decision of {@code peek}
      * @return the rejection as it is now, or as it was if the block starts elsewhere
      */
-    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return refusal;
-    }
-
-    /** {@link #refused(Object, long, long, Decision)} for a call that has a priority. */
-    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
-        return refused(key, permits, maxWaitNanos, refusal);
-    }
-
-    /** {@link #refused(Object, long, long, Decision, int)} for a call as a value, with all that it states. */
     default Decision refused(Call call, Decision refusal) {
-        return refused(call.key(), call.permits(), call.maxWaitNanos(), refusal, call.rank());
+        return refusal;
     }
 
     /**

@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A limiter whose backend decides several limits on one call together, without the moment between asking and charging that
@@ -37,23 +36,12 @@ public interface JointRateLimiter extends RateLimiter {
      *
      * @param knownNanos how long the answer may serve the same question again: more than 0, one second at the most
      */
-    default Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return peek(key, permits, maxWaitNanos);
+    default Decision look(Call call, long knownNanos) {
+        return peek(call);
     }
 
     /** {@link #look} for callers that must not block. */
-    default CompletionStage<Decision> lookAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return peekAsync(key, permits, maxWaitNanos);
-    }
-
-    /** {@link #look(Object, long, long, long)} for a call as a value, with all that it states. */
-    default Decision look(Call call, long knownNanos) {
-        return look(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
-    }
-
-    /** {@link #lookAsync(Object, long, long, long)} for a call as a value, with all that it states. */
     default CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
-        return lookAsync(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
+        return peekAsync(call);
     }
 }

@@ -18,18 +18,7 @@ public interface MemoryLimiter extends RateLimiter {
      *     if there is none
      * @return the refusal, or data that only {@link #reserveAsked} uses
      */
-    Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
-
-    /** {@link #ask(Object, long, long, Reservation)} for a call that states its class. */
-    default Reservation ask(
-            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
-        return ask(key, permits, maxWaitNanos, earlier);
-    }
-
-    /** {@link #ask(Object, long, long, int, Reservation)} for a call as a value, with all that it states. */
-    default Reservation ask(Call call, @Nullable Reservation earlier) {
-        return ask(call.key(), call.permits(), call.maxWaitNanos(), call.rank(), earlier);
-    }
+    Reservation ask(Call call, @Nullable Reservation earlier);
 
     /** The number in {@link JointLocks} of the budget that was asked in the first step. */
     int lock(Reservation asked);
