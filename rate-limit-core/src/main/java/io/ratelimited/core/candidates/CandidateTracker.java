@@ -136,11 +136,6 @@ public final class CandidateTracker {
         return capacity;
     }
 
-    /** The names of the candidates, the smallest rate first. */
-    public List<String> names() {
-        return limits.stream().map(limit -> Candidates.name(limit, live)).toList();
-    }
-
     /** The keys that are followed now. */
     int followed() {
         return keys.size();

@@ -5,6 +5,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.block.BlockObservers;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
@@ -17,7 +18,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -49,7 +49,7 @@ final class NodeBlocks {
     private final KnownBlocks known;
     private final AtomicBoolean followsRecoveries = new AtomicBoolean();
     private final Runnable recovery = this::tellAll;
-    private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
+    private final BlockObservers observers = new BlockObservers();
 
     private volatile ScriptParameters parameters;
     /** Blocks that began until then have ended for good, since the limit had none: microseconds since 1970, of Redis. */
@@ -240,13 +240,7 @@ final class NodeBlocks {
         if (observers.isEmpty()) {
             return;
         }
-        Runnable task = () -> observers.forEach(observer -> {
-            try {
-                observer.accept(begun);
-            } catch (RuntimeException ex) {
-                // The others are told all the same.
-            }
-        });
+        Runnable task = () -> observers.tell(begun);
         try {
             context.callers().execute(task);
         } catch (RejectedExecutionException ex) {
