@@ -13,6 +13,7 @@ import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.codec.StringCodec;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
@@ -263,7 +264,7 @@ public class RedisBenchmark {
     }
 
     CompletionStage<?> tokenBucketReactiveStage() {
-        return ours.reserveAsync(names[next()], 1, 0, Callbacks.NEVER_BLOCK);
+        return ours.reserveAsync(Call.of(names[next()], 1, 0), Callbacks.NEVER_BLOCK);
     }
 
     @Benchmark

@@ -5,7 +5,18 @@ import org.jspecify.annotations.Nullable;
 /** A call that requests permits of one limit. Its values do not change during the decision. */
 public interface Call {
 
-    /** The key of the call; null for a limit without keys. */
+    /** A call that states nothing else. */
+    static Call of(@Nullable Object key, long permits, long maxWaitNanos) {
+        return of(key, permits, maxWaitNanos, RateLimiter.NO_RANK);
+    }
+
+    /** {@link #of(Object, long, long)} of a priority. */
+    static Call of(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+        record Stated(@Nullable Object key, long permits, long maxWaitNanos, int rank) implements Call {}
+        return new Stated(key, permits, maxWaitNanos, rank);
+    }
+
+    /** The key whose budget the call uses; null for a limit without keys. */
     @Nullable
     Object key();
 
@@ -24,7 +35,10 @@ public interface Call {
         return maxWaitNanos();
     }
 
-    /** The rank of the priority of the call, as in {@link RateLimiter#reserve(Object, long, long, int)}. */
+    /**
+     * The number of the priority of the call, as {@link Limit#rank} counts; {@link RateLimiter#NO_RANK}, or another number that is
+     * none, for {@link Limit#rankOfOthers}. Limits without {@link Limit#priorities} do not read it.
+     */
     default int rank() {
         return RateLimiter.NO_RANK;
     }

@@ -125,6 +125,11 @@ public final class CanonicalKey {
         return text(key, Function.identity());
     }
 
+    /** {@link #text(Object)}; null for no key. */
+    public static @Nullable String textOrNull(@Nullable Object key) {
+        return key == null ? null : text(key);
+    }
+
     private static String text(Object key, Function<Object, @Nullable Object> parts) {
         return key instanceof String string ? ofString(string) : ofOther(key, parts);
     }

@@ -48,51 +48,33 @@ public interface RateLimiter {
     boolean tryAcquire(@Nullable Object key, long permits);
 
     /**
-     * Takes the permits if the call can proceed within the given time. Does not block: the call can proceed when {@link
+     * Takes the permits if the call can proceed within the time that it states. Does not block: the call can proceed when {@link
      * Reservation#await} returns. A rejection is immediate and takes nothing; it may start a {@link Limit#block}.
+     */
+    Reservation reserve(Call call);
+
+    /**
+     * {@link #reserve(Call)} for a call that states nothing else.
      *
      * @param maxWaitNanos the maximum wait, inclusive; 0 for a call that must be admitted immediately
      */
-    Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos);
-
-    /**
-     * {@link #reserve} for callers that must not block, for backends whose decision takes a round trip. If a caller cancels
-     * the future of the stage before it completes, its permits are refunded.
-     */
-    default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
-    }
-
-    /** {@link #reserveAsync(Object, long, long)} for callers who say whether their callbacks can block. */
-    default CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
-        return reserveAsync(key, permits, maxWaitNanos);
+    default Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserve(Call.of(key, permits, maxWaitNanos));
     }
 
     /**
-     * {@link #reserve(Object, long, long)} for a call with a priority. Limits without {@link Limit#priorities} ignore it.
+     * {@link #reserve(Call)} for callers that must not block, for backends whose decision takes a round trip. A caller who
+     * cancels the stage's future before it is done holds nothing.
      *
-     * @param rank the rank of the priority, as returned by {@link Limit#rank}; {@link #NO_RANK}, or any other number without
-     *     a priority, means {@link Limit#rankOfOthers}
+     * @param callbacks the kind of code that the caller attaches to the stage
      */
-    default Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return reserve(key, permits, maxWaitNanos);
-    }
-
-    /** {@link #reserve(Object, long, long, int)} for all values of a call. */
-    default Reservation reserve(Call call) {
-        return reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
-    }
-
-    /** {@link #reserveAsync(Object, long, long, Callbacks, int)} for all values of a call. */
     default CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
-        return reserveAsync(call.key(), call.permits(), call.maxWaitNanos(), callbacks, call.rank());
+        return CompletableFuture.completedFuture(reserve(call));
     }
 
-    /** {@link #reserveAsync(Object, long, long, Callbacks)} for a call with a priority. */
-    default CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
-        return reserveAsync(key, permits, maxWaitNanos, callbacks);
+    /** {@link #reserveAsync(Call, Callbacks)} for a call that states nothing else, with callbacks that may block. */
+    default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserveAsync(Call.of(key, permits, maxWaitNanos), Callbacks.MAY_BLOCK);
     }
 
     /**
@@ -109,31 +91,21 @@ public interface RateLimiter {
         return reservation;
     }
 
+    /** Returns the decision that {@link #reserve(Call)} would make now. Changes nothing, and remembers no key. */
+    Decision peek(Call call);
+
     /**
-     * Returns the decision that {@link #reserve} would make now. Changes nothing, and tracks no key.
+     * {@link #peek(Call)} for a call that states nothing else.
      *
      * @param maxWaitNanos the maximum wait, inclusive; 0 for a call that must be admitted immediately
      */
-    Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
-
-    /** {@link #peek(Object, long, long)} for a call with a priority. */
-    default Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return peek(key, permits, maxWaitNanos);
+    default Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return peek(Call.of(key, permits, maxWaitNanos));
     }
 
-    /** {@link #peek(Object, long, long, int)} for all values of a call. */
-    default Decision peek(Call call) {
-        return peek(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
-    }
-
-    /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
-    default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
-    }
-
-    /** {@link #peekAsync(Object, long, long)} for all values of a call. */
+    /** {@link #peek(Call)} for callers that must not block, for backends whose decision takes a round trip. */
     default CompletionStage<Decision> peekAsync(Call call) {
-        return peekAsync(call.key(), call.permits(), call.maxWaitNanos());
+        return CompletableFuture.completedFuture(peek(call));
     }
 
     /**
@@ -144,18 +116,8 @@ public interface RateLimiter {
      * @param refusal the decision of {@code peek}
      * @return the current rejection, or the given one if the block starts elsewhere
      */
-    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return refusal;
-    }
-
-    /** {@link #refused(Object, long, long, Decision)} for a call with a priority. */
-    default Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
-        return refused(key, permits, maxWaitNanos, refusal);
-    }
-
-    /** {@link #refused(Object, long, long, Decision, int)} for all values of a call. */
     default Decision refused(Call call, Decision refusal) {
-        return refused(call.key(), call.permits(), call.maxWaitNanos(), refusal, call.rank());
+        return refusal;
     }
 
     /**

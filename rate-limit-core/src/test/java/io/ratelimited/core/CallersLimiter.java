@@ -70,18 +70,8 @@ public final class CallersLimiter implements RateLimiter {
     }
 
     @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return callers.reserve(key, permits, maxWaitNanos);
-    }
-
-    @Override
     public Reservation reserve(Call call) {
         return callers.reserve(call);
-    }
-
-    @Override
-    public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return callers.reserveAsync(key, permits, maxWaitNanos);
     }
 
     @Override
@@ -90,18 +80,13 @@ public final class CallersLimiter implements RateLimiter {
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return callers.peek(key, permits, maxWaitNanos);
-    }
-
-    @Override
     public Decision peek(Call call) {
         return callers.peek(call);
     }
 
     @Override
-    public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return callers.peekAsync(key, permits, maxWaitNanos);
+    public CompletionStage<Decision> peekAsync(Call call) {
+        return callers.peekAsync(call);
     }
 
     @Override

@@ -704,7 +704,9 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isOne();
         Decision peeked = limiter.peek("k", 1, longest);
         assertThat(peeked.admitted()).isFalse();
-        assertThat(limiter.peekAsync("k", 1, longest).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS))
+        assertThat(limiter.peekAsync(Call.of("k", 1, longest))
+                        .toCompletableFuture()
+                        .get(PATIENCE, TimeUnit.SECONDS))
                 .isEqualTo(peeked);
         Decision decided = limiter.reserve("k", 1, longest).decision();
         assertThat(decided.admitted()).isFalse();

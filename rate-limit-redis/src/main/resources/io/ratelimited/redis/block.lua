@@ -1,10 +1,12 @@
--- Blocks of keys that keep trying: for calls under limits that have them. BlockRule.java has the same steps, with their
--- numbers.
+-- Blocks of keys that keep trying, and what is known for them: for calls under limits that have them. BlockRule.java has the
+-- same steps, with their numbers.
 --
 -- KEYS   STRING of big-endian integers: begin and end of the last block, 7 bytes each, in microseconds since 1970; level, 2
 --        bytes, the number of blocks without a quiet time between them. Level 0: the key was forgiven at the end; nodes that
---        know an earlier block learn of it. Then, unless there is none: when a call was rejected that has not been judged yet, or
---        0; and when each undecided call took permits, in order; 7 bytes each
+--        know an earlier block learn of it. Then, unless all are 0: when a call was rejected that has not been judged yet, or 0;
+--        since, what was reserved before does not count as charged: the key was reset then; the number of undecided calls, 2
+--        bytes; when each of them took permits, in order; and what calls were charged: instant and permits, in order; 7 bytes
+--        each
 -- ARGV   packed: first, max   microseconds of the first and of the longest block
 --        a, b      the cost of one permit, as of a call
 --        lifted    blocks that began until then have ended for good, in microseconds since 1970
@@ -29,11 +31,12 @@ local function block()
   local MOST_UNDECIDED = 1000
 
   function block.open(key, p, mark)
-    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0, rejected = 0, undecided = {} }
+    local s = { key = key, mark = mark, begin = 0, finish = 0, level = 0, begun = 0, known = 0, rejected = 0, undecided = {},
+      since = 0, charges = '' }
     s.first, s.max, s.a, s.b, s.lifted = struct.unpack('>I7I7I7I7I7', ARGV[p])
     s.factor = tonumber(sub(ARGV[p], 36))
     local value = read('GET', key)
-    if value and #value % 7 == 2 and #value > 15 then
+    if value and #value > 15 then
       local begin, finish, level = struct.unpack('>I7I7I2', value)
       if (finish > begin or (finish == begin and level == 0 and finish > 0)) and finish - begin <= LONGEST then
         s.begin, s.finish, s.level, s.known = begin, finish, level, 1
@@ -43,13 +46,37 @@ local function block()
         s.begin, s.finish, s.changed = now, now + s.finish - s.begin, true
       end
       if s.begin <= s.lifted then s.finish, s.level = min(s.finish, s.lifted), 0 end
-      if #value > 16 then s.rejected = struct.unpack('>I7', value, 17) end
-      for at = 24, #value, 7 do
-        local since = struct.unpack('>I7', value, at)
-        s.undecided[#s.undecided + 1] = since
+      if #value > 31 then
+        local rejected, since, undecided = struct.unpack('>I7I7I2', value, 17)
+        local charges = 33 + 7 * undecided
+        if charges <= #value + 1 and (#value + 1 - charges) % 14 == 0 then
+          s.rejected, s.since, s.charges = rejected, min(now, since), sub(value, charges)
+          for at = 33, charges - 1, 7 do
+            local took = struct.unpack('>I7', value, at)
+            s.undecided[#s.undecided + 1] = took
+          end
+        end
       end
     end
     return s
+  end
+
+  -- What calls of a key were charged: a list of { instant, permits }. Only who settles reads it.
+  function block.charges(s)
+    local charges = {}
+    for at = 1, #s.charges, 14 do
+      local instant, permits = struct.unpack('>I7I7', s.charges, at)
+      -- The clock may have stepped back.
+      charges[#charges + 1] = { min(instant, now), permits }
+    end
+    return charges
+  end
+
+  -- Notes what calls were charged; it counts for so long.
+  function block.charge(s, charges, lasts)
+    local parts = {}
+    for i, charge in ipairs(charges) do parts[i] = struct.pack('>I7I7', charge[1], charge[2]) end
+    s.charges, s.lasts, s.changed = table.concat(parts), lasts, true
   end
 
   function block.left(s)
@@ -121,8 +148,10 @@ local function block()
     end
   end
 
-  function block.forgive(s)
+  -- What was reserved until now does not count as charged, for so long.
+  function block.forgive(s, lasts)
     s.begin, s.finish, s.level, s.known, s.rejected, s.changed = now, now, 0, 1, 0, true
+    s.since, s.charges, s.lasts = lasts and now or 0, '', lasts
   end
 
   function block.report(s, reply)
@@ -135,10 +164,13 @@ local function block()
   function block.save(s)
     local value = struct.pack('>I7I7I2', s.begin, s.finish, s.level)
     local lasts = s.known == 1 and max(0, s.finish - now) + s.max or 0
-    if s.rejected > 0 or s.undecided[1] then
-      local parts = { value, struct.pack('>I7', s.rejected) }
-      for _, since in ipairs(s.undecided) do parts[#parts + 1] = struct.pack('>I7', since) end
-      value, lasts = table.concat(parts), max(lasts, UNDECIDED)
+    local judged, charged = s.rejected > 0 or s.undecided[1], s.since > 0 or s.charges ~= ''
+    if judged then lasts = max(lasts, UNDECIDED) end
+    if charged then lasts = max(lasts, s.lasts or (redis.call('PTTL', s.key) - padding) * 1000) end
+    if judged or charged then
+      local parts = { value, struct.pack('>I7I7I2', s.rejected, s.since, #s.undecided) }
+      for _, took in ipairs(s.undecided) do parts[#parts + 1] = struct.pack('>I7', took) end
+      value = table.concat(parts) .. s.charges
     end
     if lasts > 0 then
       redis.call('SET', s.key, value, 'PX', millis(lasts))

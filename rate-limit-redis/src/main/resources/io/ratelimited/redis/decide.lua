@@ -1,9 +1,7 @@
 -- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
---        decides, each by itself. Then one for each limit with blocks. To settle or forgive: then that of what calls were charged:
---        STRING of big-endian integers of 7 bytes: since, and for each charge its instant and permits, in order; what was
---        reserved before since does not count: the key was reset then
+--        decides, each by itself. Then one for each limit with blocks, as block.lua says
 -- ARGV   1  the time, as time.lua says
 --        2  take | peek | cancel | keep | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
 --           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
@@ -114,27 +112,6 @@ local function offends(family, s, call)
   return outcome < 0 and outcome ~= NEVER
 end
 
--- What calls of a key were charged: a list of { instant, permits }, with since.
-local function read_charges(key)
-  local value = read('GET', key)
-  local charges = { since = 0 }
-  if not value or #value % 14 ~= 7 then return charges end
-  local since = struct.unpack('>I7', value)
-  charges.since = min(now, since)
-  for at = 8, #value, 14 do
-    local instant, permits = struct.unpack('>I7I7', value, at)
-    -- The clock may have stepped back.
-    charges[#charges + 1] = { min(instant, now), permits }
-  end
-  return charges
-end
-
-local function save_charges(key, charges, lasts)
-  local parts = { struct.pack('>I7', charges.since) }
-  for i, charge in ipairs(charges) do parts[i + 1] = struct.pack('>I7I7', charge[1], charge[2]) end
-  redis.call('SET', key, table.concat(parts), 'PX', millis(lasts))
-end
-
 local function add_charge(charges, instant, permits)
   local at = #charges
   while at > 0 and charges[at][1] > instant do at = at - 1 end
@@ -160,30 +137,21 @@ end
 
 -- Notes what a call was charged: at the instant of its grant, and beyond what it had reserved now. Permits that calls in flight
 -- hold are no evidence, and charges that have come back since are none either.
-local function settle(family, s, call, held, key)
+local function settle(family, s, call, held)
   local reserved_at, granted, reserved, excess, tail = match(call.tail, '^(%d+) (%d+) (-?%d+) (%d+)(!?)$')
   reserved_at, granted, reserved, excess = tonumber(reserved_at), tonumber(granted), tonumber(reserved), tonumber(excess)
-  local charges = read_charges(key)
+  local charges = lockout.charges(held)
   if reserved_at == 0 then
     add_charge(charges, now, reserved)
-  elseif reserved_at >= charges.since then
+  elseif reserved_at >= held.since then
     add_charge(charges, min(granted, now), reserved)
   end
   if excess > 0 then add_charge(charges, now, excess) end
   local charged, lasts = family.charged(s, charges)
   merge_charges(charges)
-  save_charges(key, charges, lasts)
+  lockout.charge(held, charges, lasts)
   local next = { permits = 1, a = held.a, b = held.b, longest = call.longest, tail = '' }
   if tail == '' and offends(family, s, next) and offends(family, charged, next) then lockout.offend(held) end
-end
-
--- What was reserved until now does not count.
-local function forget_charges(family, s, key)
-  if family.charged then
-    local charges = { since = now }
-    local _, lasts = family.charged(s, charges)
-    save_charges(key, charges, lasts)
-  end
 end
 
 local replies = {}
@@ -209,14 +177,13 @@ for at = open(), #ARGV, #letters do
   elseif op == 'offend' then
     if offends(family, s, first) then lockout.reject(blocks[1]) end
   elseif op == 'settle' then
-    settle(family, s, first, blocks[1], KEYS[3])
+    settle(family, s, first, blocks[1])
   elseif op == 'impose' then
     lockout.impose(blocks[1], first.a, first.b, first.longest, first.permits)
   elseif op == 'forgive' then
-    redis.call('DEL', KEYS[1], KEYS[3])
+    redis.call('DEL', KEYS[1])
     s.changed = false
-    if blocks[1].mark == 'c' then forget_charges(family, s, KEYS[3]) end
-    lockout.forgive(blocks[1])
+    lockout.forgive(blocks[1], blocks[1].mark == 'c' and select(2, family.charged(s, {})) or nil)
   end
   if op == 'take' or op == 'peek' then
     for call = 1, calls do

@@ -147,17 +147,47 @@ class BlocksTest {
         assertThat(REDIS.server().<List<String>>ask(commands -> commands.keys(name + "*")))
                 .hasSize(1);
         offend(node(limit()));
-        assertThat(REDIS.server().<Long>ask(commands -> commands.pttl(name + "~t~block")))
+        assertThat(REDIS.server().<Long>ask(commands -> commands.pttl(name + "~t~block2")))
                 .isBetween(
                         BLOCK.plusHours(24).toMillis() + 3_500_000,
                         BLOCK.plusHours(24).toMillis() + 3_600_000);
     }
 
     @Test
+    void whatCallsOfAKeyWereChargedIsInTheValueOfItsBlockAndLastsAsLongAsItCounts() {
+        RateLimiter limiter = node(byCharge().toBuilder().rate("2/h").build());
+        String name = new KeyNames("rl").ofLimit("guesses", "").of("k");
+        limiter.reserve("k", 1, 0).settle(1);
+        List<String> both = List.of(name + "~t", name + "~t~block2");
+        until(() -> both.equals(keys(name)), "the charge is noted", Duration.ofSeconds(20));
+        // An hour more, as clocks of tests want it.
+        assertThat(lasts(name)).isBetween(3_600_000 + 5_300_000L, 3_600_000 + 5_400_000L);
+        limiter.reset("k");
+        assertThat(keys(name)).containsExactly(name + "~t~block2");
+        assertThat(lasts(name)).isBetween(3_600_000 + 3_500_000L, 3_600_000 + 3_600_000L);
+    }
+
+    private static List<String> keys(String name) {
+        return REDIS.server().<List<String>>ask(commands -> commands.keys(name + "*")).stream()
+                .sorted()
+                .toList();
+    }
+
+    private static long lasts(String name) {
+        return REDIS.server().<Long>ask(commands -> commands.pttl(name + "~t~block2"));
+    }
+
+    @Test
     void aValueThatNoScriptHasWrittenBlocksNobody() {
         RateLimiter limiter = node(limit());
-        String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~t~block";
-        for (String value : List.of("", "garbage", "x".repeat(16), "\0".repeat(7) + "x".repeat(9))) {
+        String name = new KeyNames("rl").ofLimit("guesses", "").of("k") + "~t~block2";
+        for (String value : List.of(
+                "",
+                "garbage",
+                "x".repeat(16),
+                "\0".repeat(7) + "x".repeat(9),
+                "\0".repeat(16) + "x".repeat(16),
+                "\0".repeat(31) + "x")) {
             REDIS.server().ask(commands -> commands.set(name, value));
             assertThat(limiter.peek("k", 1, 0).blocked())
                     .as(value.replace('\0', '0'))

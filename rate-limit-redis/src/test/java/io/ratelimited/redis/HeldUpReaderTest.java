@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.netty.util.concurrent.FastThreadLocalThread;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -87,7 +88,7 @@ class HeldUpReaderTest {
     }
 
     private CompletableFuture<Reservation> asked(Callbacks callbacks) {
-        return limiter.reserveAsync("k", 1, 0, callbacks).toCompletableFuture();
+        return limiter.reserveAsync(Call.of("k", 1, 0), callbacks).toCompletableFuture();
     }
 
     /** Calls until one is told on the thread that reads, which then runs a task. */

@@ -7,6 +7,7 @@ import com.netflix.concurrency.limits.limit.VegasLimit;
 import com.netflix.concurrency.limits.limit.WindowedLimit;
 import com.netflix.concurrency.limits.limiter.SimpleLimiter;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
@@ -75,7 +76,7 @@ interface Gate {
         return new Gate() {
             @Override
             public @Nullable Consumer<End> enter(int rank) {
-                Reservation call = limiter.reserve(null, 1, 0, rank);
+                Reservation call = limiter.reserve(Call.of(null, 1, 0, rank));
                 return call.isRefused() ? null : call::release;
             }
 

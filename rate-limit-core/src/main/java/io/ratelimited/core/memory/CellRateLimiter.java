@@ -7,6 +7,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
@@ -23,7 +24,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Decides for every algorithm that counts over time, or for those callers of such a limiter who have their own numbers: over the
  * same cells, each of which follows the numbers of its last call as it follows a change of the limit. A limit without keys has its one cell in a field; the map for the
- * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
+ * cells of keys is made when the first key comes. Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap,
+ * and they can be compared. Thread-safe.
  */
 final class CellRateLimiter implements MemoryLimiter {
 
@@ -99,7 +101,7 @@ final class CellRateLimiter implements MemoryLimiter {
     @Override
     public CellRateLimiter ofKnownCaller(Object key) {
         CachedCells cells = whole.keyed;
-        Cell cell = cells == null ? null : cells.known(key);
+        Cell cell = cells == null ? null : cells.known(CanonicalKey.text(key));
         UnaryOperator<Limit> own = cell == null ? null : cell.parameters().numbers();
         try {
             return own == null ? this : new CellRateLimiter(whole, own);
@@ -211,8 +213,9 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public boolean tryAcquire(@Nullable Object key, long permits) {
-        if (permits == 0 || (key != null && whole.blocked && left(key) > 0)) {
+    public boolean tryAcquire(@Nullable Object stated, long permits) {
+        String key = CanonicalKey.textOrNull(stated);
+        if (Permits.requireAsked(permits) == 0 || (key != null && whole.blocked && left(key) > 0)) {
             return permits == 0 && !nothing(key, 0, 0).isRefused();
         }
         boolean taken = take(key, permits)
@@ -252,12 +255,21 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(key, permits, maxWaitNanos, maxWaitNanos);
+        return reserve(CanonicalKey.textOrNull(key), permits, maxWaitNanos, maxWaitNanos);
     }
 
-    /** @param patience as {@link Call#patienceNanos}, or {@link #EXEMPT} */
-    Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        if (permits == 0) {
+    @Override
+    public Reservation reserve(Call call) {
+        return reserve(CanonicalKey.textOrNull(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
+    }
+
+    /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
+    private static long patienceOf(Call call) {
+        return call.isExemptFromBlocks() ? EXEMPT : call.patienceNanos();
+    }
+
+    private Reservation reserve(@Nullable String key, long permits, long maxWaitNanos, long patience) {
+        if (Permits.requireAsked(permits) == 0) {
             return nothing(key, maxWaitNanos, patience);
         }
         Reservation blocked = blocked(key, permits, maxWaitNanos, patience);
@@ -443,12 +455,11 @@ final class CellRateLimiter implements MemoryLimiter {
 
     /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
-    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        return ask(key, permits, maxWaitNanos, maxWaitNanos, earlier);
-    }
-
-    Reservation ask(
-            @Nullable Object key, long permits, long maxWaitNanos, long patience, @Nullable Reservation earlier) {
+    public Reservation ask(Call call, @Nullable Reservation earlier) {
+        String key = CanonicalKey.textOrNull(call.key());
+        long permits = Permits.requireAsked(call.permits());
+        long maxWaitNanos = call.maxWaitNanos();
+        long patience = patienceOf(call);
         if (permits == 0) {
             return nothing(key, maxWaitNanos, patience);
         }
@@ -505,24 +516,18 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return refused(key, permits, refusal, maxWaitNanos);
-    }
-
-    Decision refused(@Nullable Object key, long permits, Decision refusal, long patience) {
-        return !refusal.blocked() && !refusal.never() && reject(key, permits, patience)
+    public Decision refused(Call call, Decision refusal) {
+        String key = CanonicalKey.textOrNull(call.key());
+        return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
                 : refusal;
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return peek(key, permits, maxWaitNanos, maxWaitNanos);
-    }
-
-    Decision peek(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        Decision decision = peekUnblocked(key, permits, maxWaitNanos);
-        return whole.blocked && patience != EXEMPT ? asBlocked(key, decision) : decision;
+    public Decision peek(Call call) {
+        String key = CanonicalKey.textOrNull(call.key());
+        Decision decision = peekUnblocked(key, Permits.requireAsked(call.permits()), call.maxWaitNanos());
+        return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
     }
 
     private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
@@ -663,7 +668,7 @@ final class CellRateLimiter implements MemoryLimiter {
     @Override
     public void reset(@Nullable Object key) {
         if (key != null) {
-            cells().reset(key, current());
+            cells().reset(CanonicalKey.text(key));
         } else {
             synchronized (whole) {
                 whole.single.retire();

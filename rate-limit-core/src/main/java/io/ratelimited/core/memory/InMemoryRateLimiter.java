@@ -5,7 +5,6 @@ import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
@@ -14,8 +13,6 @@ import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.MemoryLimiter;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
@@ -23,8 +20,9 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in the memory of this process. Thread-safe; no lock is held while a caller waits, and {@link #tryAcquire} on a
- * known key allocates nothing.
+ * Decides in the memory of this process: by a {@link CellRateLimiter} for a limit that
+ * counts over time, or by a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
+ * {@link #tryAcquire} on a known key allocates nothing.
  */
 public final class InMemoryRateLimiter implements MemoryLimiter {
 
@@ -73,7 +71,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     @Override
     public RateLimiter ofKnownCaller(Object key) {
-        RateLimiter known = limiter.ofKnownCaller(CanonicalKey.text(key));
+        RateLimiter known = limiter.ofKnownCaller(key);
         return known != limiter && known instanceof CellRateLimiter cells
                 ? new InMemoryRateLimiter(cells, observers)
                 : this;
@@ -91,84 +89,32 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        return limiter.tryAcquire(canonical(key), Permits.requireAsked(permits));
+        return limiter.tryAcquire(key, permits);
     }
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
-    }
-
-    @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank);
+        return limiter.reserve(key, permits, maxWaitNanos);
     }
 
     @Override
     public Reservation reserve(Call call) {
-        return limiter instanceof CellRateLimiter cells
-                ? cells.reserve(
-                        canonical(call.key()),
-                        Permits.requireAsked(call.permits()),
-                        call.maxWaitNanos(),
-                        patienceOf(call))
-                : MemoryLimiter.super.reserve(call);
-    }
-
-    private static long patienceOf(Call call) {
-        return call.isExemptFromBlocks() ? CellRateLimiter.EXEMPT : call.patienceNanos();
-    }
-
-    @Override
-    public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
-        return CompletableFuture.completedFuture(reserve(call));
+        return limiter.reserve(call);
     }
 
     @Override
     public Reservation ask(Call call, @Nullable Reservation earlier) {
-        return limiter instanceof CellRateLimiter cells
-                ? cells.ask(
-                        canonical(call.key()),
-                        Permits.requireAsked(call.permits()),
-                        call.maxWaitNanos(),
-                        patienceOf(call),
-                        earlier)
-                : MemoryLimiter.super.ask(call, earlier);
+        return limiter.ask(call, earlier);
     }
 
     @Override
     public Decision peek(Call call) {
-        return limiter instanceof CellRateLimiter cells
-                ? cells.peek(
-                        canonical(call.key()),
-                        Permits.requireAsked(call.permits()),
-                        call.maxWaitNanos(),
-                        patienceOf(call))
-                : MemoryLimiter.super.peek(call);
+        return limiter.peek(call);
     }
 
     @Override
     public Decision refused(Call call, Decision refusal) {
-        return limiter instanceof CellRateLimiter cells
-                ? cells.refused(canonical(call.key()), call.permits(), refusal, patienceOf(call))
-                : MemoryLimiter.super.refused(call, refusal);
-    }
-
-    @Override
-    public CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks, int rank) {
-        return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos, rank));
-    }
-
-    @Override
-    public Reservation ask(
-            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
-        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank, earlier);
-    }
-
-    @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos, rank);
+        return limiter.refused(call, refusal);
     }
 
     @Override
@@ -182,11 +128,6 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
-    }
-
-    @Override
     public int lock(Reservation asked) {
         return limiter.lock(asked);
     }
@@ -197,23 +138,8 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
-    }
-
-    @Override
     public void reset(@Nullable Object key) {
-        limiter.reset(canonical(key));
-    }
-
-    @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return limiter.refused(canonical(key), permits, maxWaitNanos, refusal);
-    }
-
-    @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
-        return limiter.refused(canonical(key), permits, maxWaitNanos, refusal, rank);
+        limiter.reset(key);
     }
 
     @Override
@@ -254,10 +180,5 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     @Override
     public Decision.Source source() {
         return Decision.Source.MEMORY;
-    }
-
-    /** Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap, and they can be compared. */
-    private static @Nullable String canonical(@Nullable Object key) {
-        return key == null ? null : CanonicalKey.text(key);
     }
 }

@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A limiter whose backend decides several limits on one call in one step, without the gap between check and charge that
@@ -36,23 +35,12 @@ public interface JointRateLimiter extends RateLimiter {
      *
      * @param knownNanos how long the decision can be cached, more than 0 and at most one second
      */
-    default Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return peek(key, permits, maxWaitNanos);
+    default Decision look(Call call, long knownNanos) {
+        return peek(call);
     }
 
     /** {@link #look} for callers that must not block. */
-    default CompletionStage<Decision> lookAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return peekAsync(key, permits, maxWaitNanos);
-    }
-
-    /** {@link #look(Object, long, long, long)} for all values of a call. */
-    default Decision look(Call call, long knownNanos) {
-        return look(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
-    }
-
-    /** {@link #lookAsync(Object, long, long, long)} for all values of a call. */
     default CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
-        return lookAsync(call.key(), call.permits(), call.maxWaitNanos(), knownNanos);
+        return peekAsync(call);
     }
 }

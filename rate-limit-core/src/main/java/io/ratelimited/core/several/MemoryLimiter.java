@@ -18,18 +18,7 @@ public interface MemoryLimiter extends RateLimiter {
      *     none
      * @return the rejection, or data that only {@link #reserveAsked} uses
      */
-    Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
-
-    /** {@link #ask(Object, long, long, Reservation)} for a call with a priority. */
-    default Reservation ask(
-            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
-        return ask(key, permits, maxWaitNanos, earlier);
-    }
-
-    /** {@link #ask(Object, long, long, int, Reservation)} for all values of a call. */
-    default Reservation ask(Call call, @Nullable Reservation earlier) {
-        return ask(call.key(), call.permits(), call.maxWaitNanos(), call.rank(), earlier);
-    }
+    Reservation ask(Call call, @Nullable Reservation earlier);
 
     /** Returns the number in {@link JointLocks} of the key of the first step. */
     int lock(Reservation asked);

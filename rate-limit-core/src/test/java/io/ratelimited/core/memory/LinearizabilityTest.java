@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
@@ -343,7 +344,7 @@ class LinearizabilityTest {
         public boolean take(
                 @Param(gen = ThreadIdGen.class) int thread, @Param(gen = IntGen.class, conf = "0:1") int rank) {
             if (mine[thread] == null) {
-                Reservation call = limiter.reserve(null, 1, 0, rank);
+                Reservation call = limiter.reserve(Call.of(null, 1, 0, rank));
                 mine[thread] = call.isRefused() ? null : call;
             }
             return mine[thread] != null;

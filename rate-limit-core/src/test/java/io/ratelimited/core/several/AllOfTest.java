@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -390,15 +391,15 @@ class AllOfTest {
         }
 
         @Override
-        public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        public Reservation reserve(Call call) {
             sent.add("reserve");
-            return own.reserve(key, permits, maxWaitNanos);
+            return own.reserve(call);
         }
 
         @Override
-        public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        public Decision peek(Call call) {
             sent.add("peek");
-            return own.peek(key, permits, maxWaitNanos);
+            return own.peek(call);
         }
 
         @Override

@@ -102,20 +102,14 @@ class FarLimiter implements JointRateLimiter {
     }
 
     @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(key, permits, maxWaitNanos, NO_RANK);
-    }
-
-    @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return decided(() -> own.reserve(key, permits, maxWaitNanos, rank));
-    }
-
-    @Override
     public Reservation reserve(Call call) {
-        Reservation reservation = reserve(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
+        Reservation reservation = decided(() -> own.reserve(near(call)));
         decided(call, reservation);
         return reservation;
+    }
+
+    private static Call near(Call call) {
+        return Call.of(call.key(), call.permits(), call.maxWaitNanos(), call.rank());
     }
 
     @Override
@@ -125,18 +119,13 @@ class FarLimiter implements JointRateLimiter {
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return peek(key, permits, maxWaitNanos, NO_RANK);
+    public Decision peek(Call call) {
+        return decided(() -> own.peek(near(call)));
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return decided(() -> own.peek(key, permits, maxWaitNanos, rank));
-    }
-
-    @Override
-    public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return far(() -> own.peek(key, permits, maxWaitNanos));
+    public CompletionStage<Decision> peekAsync(Call call) {
+        return far(() -> own.peek(near(call)));
     }
 
     @Override

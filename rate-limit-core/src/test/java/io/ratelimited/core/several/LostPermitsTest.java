@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterClosedException;
@@ -150,8 +151,8 @@ class LostPermitsTest {
 
     /** Calls of the higher class take the seat of a call that stands in the queue and does not sit yet. */
     private void crowdOut() {
-        seated.set(classes.reserve("key", 1, HOUR, 0).awaitAsync());
-        crowding.set(classes.reserve("key", 1, HOUR, 0));
+        seated.set(classes.reserve(Call.of("key", 1, HOUR, 0)).awaitAsync());
+        crowding.set(classes.reserve(Call.of("key", 1, HOUR, 0)));
     }
 
     private void endAll(Reservation place) {
@@ -164,7 +165,7 @@ class LostPermitsTest {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void whoIsCrowdedOutBetweenTheTwoStepsGivesAllBack(boolean blocking) throws Exception {
-        Reservation place = classes.reserve("key", 1, 0, 0);
+        Reservation place = classes.reserve(Call.of("key", 1, 0, 0));
         RateLimiter watched = watched(five, this::crowdOut);
         Reservation call =
                 AllOf.reserve(List.of(claim(rate, HOUR), Claim.of(classes, "key", 1, HOUR, 1), claim(watched, HOUR)));
@@ -179,7 +180,7 @@ class LostPermitsTest {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void whoIsCrowdedOutBesideALimitElsewhereGivesAllBack(boolean blocking) throws Exception {
-        Reservation place = classes.reserve("key", 1, 0, 0);
+        Reservation place = classes.reserve(Call.of("key", 1, 0, 0));
         RateLimiter far =
                 new FarLimiter(limiter(Limit.of("far", Algorithm.TOKEN_BUCKET).rate("1/h")), Runnable::run);
         RateLimiter watched = watched(five, this::crowdOut);
@@ -224,7 +225,7 @@ class LostPermitsTest {
     /** A place that waits is refused before its caller looks: it holds no other one, and does not go. */
     @Test
     void whoIsCrowdedOutBeforeItWaitsIsNotAdmitted() throws Exception {
-        Reservation place = classes.reserve("key", 1, 0, 0);
+        Reservation place = classes.reserve(Call.of("key", 1, 0, 0));
         Reservation call = AllOf.reserve(List.of(Claim.of(classes, "key", 1, HOUR, 1), claim(five, HOUR)));
         crowdOut();
         assertThat(call.mayWait()).isTrue();

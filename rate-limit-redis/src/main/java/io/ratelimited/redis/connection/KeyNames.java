@@ -43,7 +43,7 @@ public final class KeyNames {
         /**
          * The name of a key.
          *
-         * @param text as {@link KeyNames#text} returns it; null for the only key of a limit without keys
+         * @param text as {@link CanonicalKey#textOrNull} returns it; null for the only key of a limit without keys
          */
         public String of(@Nullable String text) {
             return text == null ? shared : beginning + CanonicalKey.digest(text) + end;
@@ -58,15 +58,6 @@ public final class KeyNames {
     /** The name of a key of the backend itself, in the slot of another key. */
     public String beside(String key, String name) {
         return key.substring(0, key.indexOf('}') + 1) + ":~" + name;
-    }
-
-    /**
-     * The text of a key.
-     *
-     * @throws IllegalArgumentException for an object that is no key
-     */
-    public static @Nullable String text(@Nullable Object key) {
-        return key == null ? null : CanonicalKey.text(key);
     }
 
     private static String escape(String text) {

@@ -1,12 +1,12 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
-import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
@@ -79,7 +79,7 @@ final class MultiLimitCall {
         for (int i = 0; i < all.length; i++) {
             Claim claim = all[i];
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
-            String caller = KeyNames.text(claim.key());
+            String caller = CanonicalKey.textOrNull(claim.key());
             long together = AllOf.permitsTogether(all, i);
             parts.add(new Part(claim, limiter, caller, limiter.name(caller), limiter.wanted(caller, claim), together));
         }

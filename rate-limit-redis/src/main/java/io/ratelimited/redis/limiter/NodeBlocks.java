@@ -5,6 +5,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.block.BlockObservers;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
@@ -17,7 +18,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -49,7 +49,7 @@ final class NodeBlocks {
     private final KnownBlocks known;
     private final AtomicBoolean followsRecoveries = new AtomicBoolean();
     private final Runnable recovery = this::tellAll;
-    private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
+    private final BlockObservers observers = new BlockObservers();
 
     private volatile ScriptParameters parameters;
     /** Blocks that began until then have ended for good, since the limit had none: microseconds since 1970, of Redis. */
@@ -110,11 +110,10 @@ final class NodeBlocks {
         if (next.blocks() == null && before.blocks() != null) {
             liftedMicros.accumulateAndGet(nowMicrosOfRedis(), Math::max);
             known.forgetAll();
-            String name = before.fullName(names.apply(ALL));
             context.connection()
                     .deliver(
                             DeliveryKind.BLOCK,
-                            List.of(name, ScriptBlocks.fullName(name), ScriptBlocks.chargedName(name)),
+                            keys(before, names.apply(ALL)),
                             () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
                             reply -> lifted(ScriptBlocks.read(reply).get(0)));
             return;
@@ -241,13 +240,7 @@ final class NodeBlocks {
         if (observers.isEmpty()) {
             return;
         }
-        Runnable task = () -> observers.forEach(observer -> {
-            try {
-                observer.accept(begun);
-            } catch (RuntimeException ex) {
-                // The others are told all the same.
-            }
-        });
+        Runnable task = () -> observers.tell(begun);
         try {
             context.callers().execute(task);
         } catch (RejectedExecutionException ex) {
@@ -274,13 +267,11 @@ final class NodeBlocks {
         if (!first.isDone() && !connection.isDown()) {
             return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late));
         }
-        String fullName = current.fullName(name);
-        String[] keys = {fullName, ScriptBlocks.fullName(fullName)};
         Known asked = beforeAsking(text);
         return connection
                 .eval(
                         Script.DECIDE,
-                        keys,
+                        keys(current, name).toArray(String[]::new),
                         current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
                         reply -> late.accept(read(text, current, calls, reply, asked)))
                 .thenApply(reply -> read(text, current, calls, reply, asked))
@@ -400,12 +391,11 @@ final class NodeBlocks {
         long grantedAt = reservedAt + Math.max(0, taken.outcome()) / 1_000;
         String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " "
                 + scripted(Math.max(0, end.excess())) + (judged ? "" : ScriptBlocks.NO_VIOLATION);
-        String fullName = current.fullName(name);
         deliver(
                 DeliveryKind.OFFENCE,
                 current,
                 text,
-                List.of(fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)),
+                keys(current, name),
                 () -> current.appendDecided(
                         begin(current, "settle"), 0, PermitRequest.micros(wanted.patience()), tail));
     }
@@ -509,13 +499,11 @@ final class NodeBlocks {
     /** Forgets all of a key in Redis, so that every node learns of it. Fails when Redis does not answer in time. */
     CompletableFuture<?> forgive(ScriptParameters current, String text, String name) {
         GuardedConnection connection = context.connection();
-        String fullName = current.fullName(name);
-        String[] all = {fullName, ScriptBlocks.fullName(fullName), ScriptBlocks.chargedName(fullName)};
+        List<String> all = keys(current, name);
         if (current.blocks() == null) {
-            return CompletableFuture.allOf(
-                    Arrays.stream(all).map(connection::delete).toArray(CompletableFuture<?>[]::new));
+            return CompletableFuture.allOf(all.stream().map(connection::delete).toArray(CompletableFuture<?>[]::new));
         }
         ScriptArguments args = current.appendDecided(begin(current, "forgive"), 0, 0, "");
-        return connection.eval(Script.DECIDE, all, args);
+        return connection.eval(Script.DECIDE, all.toArray(String[]::new), args);
     }
 }

@@ -2,6 +2,7 @@ package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Call;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InvalidLimitException;
@@ -10,7 +11,6 @@ import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
-import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.limiter.RedisReservation.Charge;
 import io.ratelimited.redis.script.ScriptBlocks;
@@ -92,7 +92,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     public RateLimiter ofKnownCaller(Object key) {
-        return lastOf(KeyNames.text(key));
+        return lastOf(CanonicalKey.textOrNull(key));
     }
 
     @Override
@@ -157,7 +157,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 && !current.limit().isCharged()) {
             return true;
         }
-        String text = KeyNames.text(key);
+        String text = CanonicalKey.textOrNull(key);
         lastCallers.add(text, this, whole != null);
         if (permits == 0 || NodeBlocks.byCharge(current, text)) {
             Reservation taken = reserve(key, permits, 0);
@@ -529,15 +529,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 : CompletableFuture.completedFuture(owed.decision());
     }
 
-    @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return refused(new Stated(key, permits, maxWaitNanos), refusal);
-    }
-
     /** {@inheritDoc} In Redis the block begins with one more command, which nobody waits for. */
     @Override
     public Decision refused(Call call, Decision refusal) {
-        String text = KeyNames.text(call.key());
+        String text = CanonicalKey.textOrNull(call.key());
         if (text == null) {
             return refusal;
         }
@@ -575,7 +570,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
      */
     @Override
     public void reset(@Nullable Object key) {
-        String text = KeyNames.text(key);
+        String text = CanonicalKey.textOrNull(key);
         String name = name(text);
         local.reset(text, storedName(name));
         try {

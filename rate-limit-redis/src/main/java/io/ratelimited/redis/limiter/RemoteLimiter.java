@@ -1,6 +1,7 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Call;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
@@ -126,9 +127,6 @@ abstract class RemoteLimiter implements JointRateLimiter {
                 call.isUndecided());
     }
 
-    /** A call without more than this. */
-    record Stated(@Nullable Object key, long permits, long maxWaitNanos) implements Call {}
-
     /** Returns the refusal of a call whose key this node knows to be blocked, whatever else decides; null for other calls. */
     @Nullable
     ScriptReply blockedHere(@Nullable String text) {
@@ -151,18 +149,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(new Stated(key, permits, maxWaitNanos));
-    }
-
-    @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return reserve(key, permits, maxWaitNanos);
-    }
-
-    @Override
     public Reservation reserve(Call call) {
-        String text = KeyNames.text(call.key());
+        String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         CompletableFuture<Reservation> asked = reserveInRedis(text, wanted);
         if (isDecided(asked)) {
@@ -176,19 +164,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserveAsync(key, permits, maxWaitNanos, Callbacks.MAY_BLOCK);
-    }
-
-    @Override
-    public CompletionStage<Reservation> reserveAsync(
-            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
-        return reserveAsync(new Stated(key, permits, maxWaitNanos), callbacks);
-    }
-
-    @Override
     public CompletionStage<Reservation> reserveAsync(Call call, Callbacks callbacks) {
-        String text = KeyNames.text(call.key());
+        String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         CompletableFuture<Reservation> asked = reserveInRedis(text, wanted);
         if (isDecided(asked)) {
@@ -207,23 +184,13 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return look(key, permits, maxWaitNanos, 0);
-    }
-
-    @Override
     public Decision peek(Call call) {
         return look(call, 0);
     }
 
     @Override
-    public Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return look(new Stated(key, permits, maxWaitNanos), knownNanos);
-    }
-
-    @Override
     public Decision look(Call call, long knownNanos) {
-        String text = KeyNames.text(call.key());
+        String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         try {
             return connection().await(peekInRedis(text, wanted, knownNanos));
@@ -233,23 +200,13 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        return lookAsync(key, permits, maxWaitNanos, 0);
-    }
-
-    @Override
     public CompletionStage<Decision> peekAsync(Call call) {
         return lookAsync(call, 0);
     }
 
     @Override
-    public CompletionStage<Decision> lookAsync(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
-        return lookAsync(new Stated(key, permits, maxWaitNanos), knownNanos);
-    }
-
-    @Override
     public CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
-        String text = KeyNames.text(call.key());
+        String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         return peekInRedis(text, wanted, knownNanos)
                 .handleAsync(

@@ -17,11 +17,8 @@ import org.jspecify.annotations.Nullable;
  */
 public record ScriptBlocks(char mark, long first, long max, double factor, PermitCost.Time permit) {
 
-    /** The end of the name of the key that has a block, behind that of the state it belongs to. */
-    private static final String KEY_END = "~block";
-
-    /** The same of the key that has what calls were charged. */
-    private static final String CHARGED_END = "~charges";
+    /** The end of the name of the key that has a block, behind that of the state it belongs to. Another form has another one. */
+    private static final String KEY_END = "~block2";
 
     /** The mark of a limit without blocks. */
     public static final char NO_MARK = '-';
@@ -99,11 +96,6 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
     /** The name in Redis of the block of a key, from that of its state. */
     public static String fullName(String stateName) {
         return stateName + KEY_END;
-    }
-
-    /** The name in Redis of what calls of a key were charged, from that of its state. */
-    public static String chargedName(String stateName) {
-        return stateName + CHARGED_END;
     }
 
     /**

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -391,7 +392,7 @@ class ScriptsTest {
                         .map(text -> new String(
                                 new KeyNames("rl")
                                         .ofLimit("limit", "")
-                                        .of(KeyNames.text(text))
+                                        .of(CanonicalKey.textOrNull(text))
                                         .getBytes(StandardCharsets.UTF_8),
                                 StandardCharsets.UTF_8)))
                 .doesNotHaveDuplicates();

@@ -15,7 +15,8 @@ import java.util.Objects;
  *   <li>L2 While a block runs, neither its end nor its level changes.
  *   <li>L3 No block is longer than its level says, nor than the maximum.
  *   <li>L4 The block after one that was not forgiven has a higher level.
- *   <li>L5 No key has seen more blocks than it has offended: refused calls, or charged ones.
+ *   <li>L5 No key has seen more blocks than it has offended: refused calls, or charged ones. A refused call that would have waited
+ *       offends nobody, unless its queue was full.
  *   <li>L7 No key of a bucket or a window is blocked before its calls together have asked for more than the whole limit, whatever
  *       the shares of nodes; or have been charged all of it, where that begins blocks.
  *   <li>L6 A node lists the blocks that its callers see.
@@ -77,7 +78,10 @@ final class BlockJudge {
     private void offences(Call seen, List<Call> calls) {
         long offences = calls.stream()
                 .filter(call -> call.step.key() == seen.step.key() && isOfLimit(call) && call.sentAt <= seen.decidedAt)
-                .filter(call -> limit.blocksByCharge() ? call.went() && call.cost > 0 : !call.went())
+                .filter(call -> limit.blocksByCharge()
+                        ? call.went() && call.cost > 0
+                        : !call.went()
+                                && (!call.step.isPatient() || limit.algorithm().queues()))
                 .count();
         Family family = limit.algorithm().family();
         long asked = calls.stream()

@@ -1,6 +1,7 @@
 package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
@@ -16,9 +17,12 @@ import java.util.concurrent.TimeoutException;
 final class Callers {
 
     private static final long MILLI = 1_000_000;
+    /** Longer than any call would have to wait. */
+    private static final long PATIENCE = 3_600_000 * MILLI;
 
     private final World world;
     private final boolean flight;
+    private final boolean blocks;
     private final List<Call> calls = new ArrayList<>();
     /** Someone sleeps, on top of whom all others run: a second one would wake the first too late. */
     private boolean sleeping;
@@ -26,6 +30,7 @@ final class Callers {
     Callers(World world, Plan plan) {
         this.world = world;
         this.flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
+        this.blocks = plan.limit().block() != null;
     }
 
     List<Call> calls() {
@@ -59,12 +64,13 @@ final class Callers {
         long maxWait = waits ? step.nanos() : 0;
         Call call = new Call(step, node, permits, world.now(), maxWait);
         calls.add(call);
-        CompletionStage<Reservation> asked = step.kind() == Kind.CALL_OF_TWO
-                ? AllOf.reserveAsync(List.of(
-                        Claim.of(node.limiter(), key(step), permits, maxWait),
-                        Claim.of(node.other(), key(step), permits, maxWait)))
-                : (step.kind() == Kind.CALL_OF_LEDGER ? node.ledger() : node.limiter())
-                        .reserveAsync(key(step), permits, maxWait);
+        List<RateLimiter> limiters = step.kind() == Kind.CALL_OF_TWO
+                ? List.of(node.limiter(), node.other())
+                : List.of(step.kind() == Kind.CALL_OF_LEDGER ? node.ledger() : node.limiter());
+        long patience = blocks && step.isPatient() ? PATIENCE : maxWait;
+        CompletionStage<Reservation> asked = AllOf.reserveAsync(limiters.stream()
+                .map(limiter -> Claim.of(limiter, key(step), permits, maxWait, RateLimiter.NO_RANK, patience, false))
+                .toList());
         asked.whenComplete((reservation, failure) -> {
             call.completions++;
             call.decidedAt = world.now();

@@ -166,6 +166,12 @@ final class MethodMutants {
                         "limiter.MultiLimitCall",
                         "reserveAsync",
                         "limitTime"),
+                MethodMutant.skipped(
+                        "a place dropped in the transaction: what one limit has given stays taken when another rejects",
+                        Plans.TINY,
+                        "limiter.MultiLimitCall",
+                        "allOrNone",
+                        "giveBack"),
                 MethodMutant.replaced(
                         "a reservation that comes after its caller has given up stays taken",
                         Plans.TINY,

@@ -123,7 +123,7 @@ final class Node extends World.Member {
     RateLimiter other() {
         RateLimiter made = other;
         if (made == null) {
-            made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS);
+            made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()));
             other = made;
         }
         return made;

@@ -37,6 +37,33 @@ final class ScriptMutants {
                         end\
                         """),
                 ScriptMutant.functions(
+                        "a block begun by a wait of 0, of a call that would wait if it had a thread",
+                        Plans.BLOCKS,
+                        List.of("offends"),
+                        """
+                        function(family, s, call)
+                          local tail = call.tail
+                          call.tail = ''
+                          local offends = shipped(family, s, call)
+                          call.tail = tail
+                          return offends
+                        end\
+                        """),
+                ScriptMutant.functions(
+                        "permits that calls in flight hold are evidence",
+                        Plans.BLOCKS,
+                        List.of(
+                                "virtual_time.charged",
+                                "fixed_window.charged",
+                                "sliding_window.charged",
+                                "sliding_log.charged"),
+                        """
+                        function(s, charges)
+                          local _, lasts = shipped(s, charges)
+                          return s, lasts
+                        end\
+                        """),
+                ScriptMutant.functions(
                         "a call in flight is admitted before those that are there are counted",
                         Plans.TINY,
                         List.of("concurrency.decide"),

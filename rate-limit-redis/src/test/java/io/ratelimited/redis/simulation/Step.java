@@ -112,6 +112,11 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         return at / 1_000 % 3 == 0;
     }
 
+    /** Whether a call would wait for long, but has no thread to wait with. */
+    boolean isPatient() {
+        return at / 1_000 % 3 == 1;
+    }
+
     boolean isSettled() {
         return kind == Kind.CALL_SETTLED || kind == Kind.CALL_OF_LEDGER || kind == Kind.FLOOD_SETTLED;
     }

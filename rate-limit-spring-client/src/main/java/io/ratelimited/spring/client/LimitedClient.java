@@ -189,7 +189,7 @@ public final class LimitedClient {
         } catch (IllegalStateException ex) {
             return CompletableFuture.failedFuture(ex);
         }
-        ClientGate gate = gate(key == null ? null : CanonicalKey.text(key));
+        ClientGate gate = gate(CanonicalKey.textOrNull(key));
         return new ClientCall(this, gate, request.place(), key, maxWaitNanos).enter();
     }
 

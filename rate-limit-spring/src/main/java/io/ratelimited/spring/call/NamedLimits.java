@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
@@ -104,7 +105,7 @@ public final class NamedLimits implements RateLimits {
     }
 
     private Decision peek(@Nullable Object key, RateLimiter own, ConfiguredLimit limit) {
-        return own.peek(key, 1, 0, limit.classes().rank(own, priority));
+        return own.peek(Call.of(key, 1, 0, limit.classes().rank(own, priority)));
     }
 
     @Override

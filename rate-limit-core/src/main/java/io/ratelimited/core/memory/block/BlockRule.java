@@ -59,11 +59,6 @@ public record BlockRule(long first, double factor, long max) {
         return word((now + 999) / 1_000 + length(level), level);
     }
 
-    /** The word of a block that begins elsewhere, and ends after so many nanoseconds. */
-    static long word(long now, long left, int level) {
-        return word((now + left + 999) / 1_000, Math.max(1, Math.min(MOST_LEVEL, level)));
-    }
-
     private static long word(long endMicros, int level) {
         return endMicros << LEVEL_BITS | level;
     }
@@ -86,10 +81,5 @@ public record BlockRule(long first, double factor, long max) {
     /** The word that ends as late and has as high a level as both. */
     public static long later(long one, long other) {
         return Math.max(one >>> LEVEL_BITS, other >>> LEVEL_BITS) << LEVEL_BITS | Math.max(level(one), level(other));
-    }
-
-    /** The word that ends as early and has as low a level as the less strict of both. */
-    static long earlier(long one, long other) {
-        return Math.min(one >>> LEVEL_BITS, other >>> LEVEL_BITS) << LEVEL_BITS | Math.min(level(one), level(other));
     }
 }

@@ -1,6 +1,6 @@
 /**
- * Internal: the rule of blocks of keys that keep trying ({@link io.ratelimited.core.Limit#block}), and what an instance knows of blocks
- * that are kept elsewhere. In memory a block is part of the cell of its key.
+ * Internal: the rule of blocks of keys that keep trying ({@link io.ratelimited.core.Limit#block}), and those who hear of
+ * each block that begins. A block is part of the cell of its key.
  */
 @NullMarked
 package io.ratelimited.core.memory.block;

@@ -1,12 +1,13 @@
 package io.ratelimited.core.memory.concurrency;
 
+import io.ratelimited.core.Call;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.overload.LimitChange;
 import io.ratelimited.core.several.JointLocks;
@@ -23,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides for calls in flight. A key has a cell only while it has a call in flight or waiting, so there are never more
- * cells than calls and nothing has to be evicted. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
+ * cells than calls and nothing has to be evicted. Thread-safe.
  */
 public final class ConcurrencyLimiter implements MemoryLimiter {
 
@@ -88,13 +89,17 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(key, permits, maxWaitNanos, NO_RANK);
+        return reserve(CanonicalKey.textOrNull(key), permits, maxWaitNanos, NO_RANK);
     }
 
     @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
+    public Reservation reserve(Call call) {
+        return reserve(CanonicalKey.textOrNull(call.key()), call.permits(), call.maxWaitNanos(), call.rank());
+    }
+
+    private Reservation reserve(@Nullable String key, long permits, long maxWaitNanos, int rank) {
         checkKey(key);
-        if (permits == 0) {
+        if (Permits.requireAsked(permits) == 0) {
             return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
         }
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
@@ -131,21 +136,16 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        return ask(key, permits, maxWaitNanos, NO_RANK, earlier);
-    }
-
-    @Override
-    public Reservation ask(
-            @Nullable Object key, long permits, long maxWaitNanos, int rank, @Nullable Reservation earlier) {
+    public Reservation ask(Call call, @Nullable Reservation earlier) {
+        String key = CanonicalKey.textOrNull(call.key());
         if (!joined) {
             joined = true;
         }
-        int outcome = outcome(key, permits, rank, maxWaitNanos);
+        int outcome = outcome(key, call);
         return new ConcurrencyReservation(
                 cell(key),
-                permits,
-                rank,
+                call.permits(),
+                call.rank(),
                 outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
     }
 
@@ -181,13 +181,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return peek(key, permits, maxWaitNanos, NO_RANK);
-    }
-
-    @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos, int rank) {
-        return decision(key, outcome(key, permits, rank, maxWaitNanos));
+    public Decision peek(Call call) {
+        String key = CanonicalKey.textOrNull(call.key());
+        return decision(key, outcome(key, call));
     }
 
     /** Limits that differ by key would each see a part of what happens to one process. */
@@ -199,20 +195,18 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     /** A call of no permits needs no place. */
-    private int outcome(@Nullable Object key, long permits, int rank, long maxWaitNanos) {
+    private int outcome(@Nullable String key, Call call) {
         checkKey(key);
-        int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, permits, rank, maxWaitNanos);
+        int outcome =
+                Permits.requireAsked(call.permits()) == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, call);
         return outcome == ConcurrencyReservation.ADMITTED || !joined
                 ? outcome
                 : JointLocks.again(
-                        this,
-                        key,
-                        () -> outcomeOnce(key, permits, rank, maxWaitNanos),
-                        again -> again != ConcurrencyReservation.ADMITTED);
+                        this, key, () -> outcomeOnce(key, call), again -> again != ConcurrencyReservation.ADMITTED);
     }
 
-    private int outcomeOnce(@Nullable Object key, long permits, int rank, long maxWaitNanos) {
-        return cell(key).peek(permits, classes().rank(rank), maxWaitNanos);
+    private int outcomeOnce(@Nullable String key, Call call) {
+        return cell(key).peek(call.permits(), classes().rank(call.rank()), call.maxWaitNanos());
     }
 
     private ConcurrencyCell cell(@Nullable Object key) {
@@ -288,16 +282,11 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal) {
-        return refused(key, permits, maxWaitNanos, refusal, NO_RANK);
-    }
-
-    @Override
-    public Decision refused(@Nullable Object key, long permits, long maxWaitNanos, Decision refusal, int rank) {
+    public Decision refused(Call call, Decision refusal) {
         if (adaptive != null && !refusal.never()) {
             adaptive.full(single.used());
         }
-        refused(classes().rank(rank));
+        refused(classes().rank(call.rank()));
         return refusal;
     }
 

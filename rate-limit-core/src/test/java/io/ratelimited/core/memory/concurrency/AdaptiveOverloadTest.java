@@ -3,6 +3,7 @@ package io.ratelimited.core.memory.concurrency;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -74,7 +75,7 @@ class AdaptiveOverloadTest {
         private Reservation reserve(int rank) {
             return several
                     ? AllOf.reserve(List.of(Claim.of(quota, null, 1, 0), Claim.of(limiter, null, 1, 0, rank)))
-                    : limiter.reserve(null, 1, 0, rank);
+                    : limiter.reserve(Call.of(null, 1, 0, rank));
         }
 
         private double exponential() {

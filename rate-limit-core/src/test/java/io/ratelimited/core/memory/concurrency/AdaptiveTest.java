@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -338,7 +339,7 @@ class AdaptiveTest {
         RateLimiter rate = new InMemoryRateLimiter(
                 Limit.of("rate", Algorithm.GCRA).rate("10/s").build(), ticker, 1);
         for (int i = 0; i < 9; i++) {
-            limiter.reserve(null, 1, 0, 0);
+            limiter.reserve(Call.of(null, 1, 0, 0));
         }
         assertThat(AllOf.reserve(List.of(Claim.of(rate, null, 1, 0), Claim.of(limiter, null, 1, 0, 1)))
                         .isRefused())
@@ -380,29 +381,30 @@ class AdaptiveTest {
         RateLimiter limiter = limiter(limit().maxConcurrent(2).priorities(List.of("good", "bad")));
         RateLimiter rate = new InMemoryRateLimiter(
                 Limit.of("rate", Algorithm.GCRA).rate("10/s").build(), ticker, 1);
-        limiter.reserve(null, 1, 0, 1);
+        limiter.reserve(Call.of(null, 1, 0, 1));
         List<Claim> bad = List.of(Claim.of(rate, null, 1, 0), Claim.of(limiter, null, 1, 0, 1));
-        assertThat(limiter.reserve(null, 1, 0, 1).isRefused()).isTrue();
+        assertThat(limiter.reserve(Call.of(null, 1, 0, 1)).isRefused()).isTrue();
         assertThat(AllOf.reserve(bad).isRefused()).isTrue();
         assertThat(AllOf.reserveAsync(bad).toCompletableFuture().join().isRefused())
                 .isTrue();
         assertThat(found(limiter).refused()).containsExactly(0L, 3L);
-        limiter.peek(null, 1, 0, 1);
+        limiter.peek(Call.of(null, 1, 0, 1));
         assertThat(found(limiter).refused()).containsExactly(0L, 3L);
     }
 
     @Test
     void callsThatHaveWaitedInVainCountAsRefused() {
         RateLimiter limiter = limiter(limit().maxConcurrent(1).maxWaiting(2).priorities(List.of("good", "bad")));
-        limiter.reserve(null, 1, 0, 0);
-        CompletableFuture<Boolean> late = limiter.reserve(null, 1, SECOND, 1).awaitAsync();
-        limiter.reserve(null, 1, SECOND, 0).awaitAsync().cancel(false);
+        limiter.reserve(Call.of(null, 1, 0, 0));
+        CompletableFuture<Boolean> late =
+                limiter.reserve(Call.of(null, 1, SECOND, 1)).awaitAsync();
+        limiter.reserve(Call.of(null, 1, SECOND, 0)).awaitAsync().cancel(false);
         ticker.advanceNanos(SECOND);
         assertThat(late).isCompletedWithValue(false);
         assertThat(found(limiter).refused()).containsExactly(0L, 1L);
-        Reservation first = limiter.reserve(null, 1, SECOND, 0);
-        Reservation second = limiter.reserve(null, 1, SECOND, 0);
-        Reservation tooMany = limiter.reserve(null, 1, SECOND, 1);
+        Reservation first = limiter.reserve(Call.of(null, 1, SECOND, 0));
+        Reservation second = limiter.reserve(Call.of(null, 1, SECOND, 0));
+        Reservation tooMany = limiter.reserve(Call.of(null, 1, SECOND, 1));
         assertThat(first.awaitAsync()).isNotDone();
         assertThat(second.awaitAsync()).isNotDone();
         assertThat(tooMany.awaitAsync()).isCompletedWithValue(false);
@@ -435,8 +437,8 @@ class AdaptiveTest {
                     Random random = new Random(thread);
                     long seen = 0;
                     for (int i = 0; i < 20_000; i++) {
-                        Reservation call =
-                                limiter.reserve(null, 1, random.nextInt(3) == 0 ? SECOND : 0, random.nextInt(4) - 1);
+                        Reservation call = limiter.reserve(
+                                Call.of(null, 1, random.nextInt(3) == 0 ? SECOND : 0, random.nextInt(4) - 1));
                         CompletableFuture<Boolean> turn = call.awaitAsync();
                         if (turn.getNow(false)) {
                             seen = Math.max(seen, inFlight.incrementAndGet());
@@ -465,8 +467,8 @@ class AdaptiveTest {
         int free = 0;
         limiter.update(limiter.limit().toBuilder().minConcurrent(6).build());
         for (int i = 0; i < 6; i++) {
-            free += limiter.reserve(null, 1, 0, i == 0 ? 2 : 0).isRefused() ? 0 : 1;
-            free += i == 1 && !limiter.reserve(null, 1, 0, 2).isRefused() ? 1 : 0;
+            free += limiter.reserve(Call.of(null, 1, 0, i == 0 ? 2 : 0)).isRefused() ? 0 : 1;
+            free += i == 1 && !limiter.reserve(Call.of(null, 1, 0, 2)).isRefused() ? 1 : 0;
         }
         assertThat(free).isEqualTo(6);
     }

@@ -3,6 +3,7 @@ package io.ratelimited.core.memory.concurrency;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Call;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -43,7 +44,7 @@ class ClassesTest {
 
     private static int fill(RateLimiter limiter, int rank) {
         int admitted = 0;
-        while (!limiter.reserve(null, 1, 0, rank).isRefused()) {
+        while (!limiter.reserve(Call.of(null, 1, 0, rank)).isRefused()) {
             admitted++;
         }
         return admitted;
@@ -55,8 +56,8 @@ class ClassesTest {
     void worseClassesLeavePlacesToBetterOnes(Algorithm algorithm) {
         RateLimiter limiter = limiter(algorithm, 20, Map.of());
         assertThat(fill(limiter, 2)).isEqualTo(16);
-        assertThat(limiter.peek(null, 1, 0, 2).admitted()).isFalse();
-        assertThat(limiter.peek(null, 1, 0, 1).admitted()).isTrue();
+        assertThat(limiter.peek(Call.of(null, 1, 0, 2)).admitted()).isFalse();
+        assertThat(limiter.peek(Call.of(null, 1, 0, 1)).admitted()).isTrue();
         assertThat(fill(limiter, 1)).isEqualTo(2);
         assertThat(fill(limiter, 0)).isEqualTo(2);
     }
@@ -108,11 +109,11 @@ class ClassesTest {
     @Test
     void aCallThatWaitsInAClassThatIsTakenAwayIsStillServed() {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 1, Map.of("batch", 0.5));
-        Reservation running = limiter.reserve(null, 1, 0, 0);
+        Reservation running = limiter.reserve(Call.of(null, 1, 0, 0));
         CompletableFuture<Boolean> better =
-                limiter.reserve(null, 1, Long.MAX_VALUE, 0).awaitAsync();
+                limiter.reserve(Call.of(null, 1, Long.MAX_VALUE, 0)).awaitAsync();
         CompletableFuture<Boolean> waiting =
-                limiter.reserve(null, 1, Long.MAX_VALUE, 2).awaitAsync();
+                limiter.reserve(Call.of(null, 1, Long.MAX_VALUE, 2)).awaitAsync();
         limiter.update(Limit.of("classes", Algorithm.CONCURRENCY)
                 .maxConcurrent(1)
                 .priorities(List.of("critical"))
@@ -128,7 +129,7 @@ class ClassesTest {
     @Test
     void aShareThatComesLaterCountsCallsFromThenOn() {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 10, Map.of());
-        Reservation before = limiter.reserve(null, 1, 0, 2);
+        Reservation before = limiter.reserve(Call.of(null, 1, 0, 2));
         limiter.update(limiter.limit().toBuilder().shares(Map.of("batch", 0.2)).build());
         before.release();
         assertThat(fill(limiter, 0)).isEqualTo(8);
@@ -139,17 +140,20 @@ class ClassesTest {
     @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
     void whereAllSeatsAreTakenTheLastOfTheWorstClassGivesItsSeatToABetterOne(Algorithm algorithm) {
         RateLimiter limiter = limiter(algorithm, 1, 2, Map.of());
-        Reservation running = limiter.reserve(null, 1, 0, 0);
-        CompletableFuture<Boolean> first = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
-        CompletableFuture<Boolean> second = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
-        assertThat(limiter.peek(null, 1, 1_000, 2).admitted()).isFalse();
-        assertThat(limiter.reserve(null, 1, 1_000, 2).isRefused()).isTrue();
-        assertThat(limiter.peek(null, 1, 0, 0).admitted()).isFalse();
-        assertThat(limiter.reserve(null, 1, 0, 0).isRefused()).isTrue();
+        Reservation running = limiter.reserve(Call.of(null, 1, 0, 0));
+        CompletableFuture<Boolean> first =
+                limiter.reserve(Call.of(null, 1, 1_000, 2)).awaitAsync();
+        CompletableFuture<Boolean> second =
+                limiter.reserve(Call.of(null, 1, 1_000, 2)).awaitAsync();
+        assertThat(limiter.peek(Call.of(null, 1, 1_000, 2)).admitted()).isFalse();
+        assertThat(limiter.reserve(Call.of(null, 1, 1_000, 2)).isRefused()).isTrue();
+        assertThat(limiter.peek(Call.of(null, 1, 0, 0)).admitted()).isFalse();
+        assertThat(limiter.reserve(Call.of(null, 1, 0, 0)).isRefused()).isTrue();
         assertThat(second).isNotCompleted();
 
-        assertThat(limiter.peek(null, 1, 1_000, 0).admitted()).isTrue();
-        CompletableFuture<Boolean> best = limiter.reserve(null, 1, 1_000, 0).awaitAsync();
+        assertThat(limiter.peek(Call.of(null, 1, 1_000, 0)).admitted()).isTrue();
+        CompletableFuture<Boolean> best =
+                limiter.reserve(Call.of(null, 1, 1_000, 0)).awaitAsync();
         assertThat(second).isCompletedWithValue(false);
         assertThat(limiter.waiting()).isEqualTo(2);
         running.release();
@@ -164,10 +168,11 @@ class ClassesTest {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 1, 1, Map.of());
         RateLimiter other = new InMemoryRateLimiter(
                 Limit.of("other", Algorithm.CONCURRENCY).maxConcurrent(5).build(), new ManualTicker(), 10);
-        Reservation running = limiter.reserve(null, 1, 0, 0);
-        CompletableFuture<Boolean> worse = limiter.reserve(null, 1, 1_000, 2).awaitAsync();
-        CompletableFuture<Boolean> again =
-                worse.thenApply(admitted -> !limiter.reserve(null, 1, 0, 2).isRefused());
+        Reservation running = limiter.reserve(Call.of(null, 1, 0, 0));
+        CompletableFuture<Boolean> worse =
+                limiter.reserve(Call.of(null, 1, 1_000, 2)).awaitAsync();
+        CompletableFuture<Boolean> again = worse.thenApply(
+                admitted -> !limiter.reserve(Call.of(null, 1, 0, 2)).isRefused());
         CompletableFuture<Boolean> best = AllOf.reserve(
                         List.of(Claim.of(other, null, 1, 0), Claim.of(limiter, null, 1, 1_000, 0)))
                 .awaitAsync();
@@ -184,13 +189,14 @@ class ClassesTest {
         RateLimiter limiter = limiter(algorithm, 10, 2, Map.of("batch", 0.2));
         assertThat(fill(limiter, 0)).isEqualTo(8);
         List<CompletableFuture<Boolean>> higher = List.of(
-                limiter.reserve(null, 1, 1_000, 0).awaitAsync(),
-                limiter.reserve(null, 1, 1_000, 0).awaitAsync());
+                limiter.reserve(Call.of(null, 1, 1_000, 0)).awaitAsync(),
+                limiter.reserve(Call.of(null, 1, 1_000, 0)).awaitAsync());
         for (long maxWait : new long[] {1_000, 0}) {
-            assertThat(limiter.peek(null, 1, maxWait, 2).admitted()).isTrue();
-            assertThat(limiter.reserve(null, 1, maxWait, 2).awaitAsync()).isCompletedWithValue(true);
+            assertThat(limiter.peek(Call.of(null, 1, maxWait, 2)).admitted()).isTrue();
+            assertThat(limiter.reserve(Call.of(null, 1, maxWait, 2)).awaitAsync())
+                    .isCompletedWithValue(true);
         }
-        assertThat(limiter.reserve(null, 1, 0, 2).isRefused()).isTrue();
+        assertThat(limiter.reserve(Call.of(null, 1, 0, 2)).isRefused()).isTrue();
         assertThat(higher).noneMatch(CompletableFuture::isDone);
     }
 
@@ -198,11 +204,13 @@ class ClassesTest {
     @Test
     void aCallHeavierThanItsClassMayEverHaveIsRejectedForGoodAndHoldsUpNobody() {
         RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 10, Map.of("critical", 0.3));
-        assertThat(limiter.peek(null, 6, 1_000, 2).never()).isTrue();
-        assertThat(limiter.reserve(null, 6, 1_000, 2).decision().never()).isTrue();
-        assertThat(limiter.reserve(null, 5, 1_000, 2).awaitAsync()).isCompletedWithValue(true);
-        assertThat(limiter.reserve(null, 11, 1_000, 0).decision().never()).isTrue();
-        Reservation adaptive = limiter(Algorithm.ADAPTIVE, 10, Map.of()).reserve(null, 10, 0, 2);
+        assertThat(limiter.peek(Call.of(null, 6, 1_000, 2)).never()).isTrue();
+        assertThat(limiter.reserve(Call.of(null, 6, 1_000, 2)).decision().never())
+                .isTrue();
+        assertThat(limiter.reserve(Call.of(null, 5, 1_000, 2)).awaitAsync()).isCompletedWithValue(true);
+        assertThat(limiter.reserve(Call.of(null, 11, 1_000, 0)).decision().never())
+                .isTrue();
+        Reservation adaptive = limiter(Algorithm.ADAPTIVE, 10, Map.of()).reserve(Call.of(null, 10, 0, 2));
         assertThat(adaptive.isRefused()).isFalse();
     }
 
@@ -213,7 +221,8 @@ class ClassesTest {
         }
     }
 
-    private record Call(Reservation reservation, CompletableFuture<Boolean> turn, long permits, int rank, int number) {}
+    private record Member(
+            Reservation reservation, CompletableFuture<Boolean> turn, long permits, int rank, int number) {}
 
     private static final class Twin {
 
@@ -223,8 +232,8 @@ class ClassesTest {
         private final int seats;
         private final double[] shares;
         private final RateLimiter limiter;
-        private final List<Call> flying = new ArrayList<>();
-        private final List<Call> queue = new ArrayList<>();
+        private final List<Member> flying = new ArrayList<>();
+        private final List<Member> queue = new ArrayList<>();
         private int numbers;
 
         private Twin(int seed) {
@@ -240,7 +249,7 @@ class ClassesTest {
         private long used(int rank) {
             return flying.stream()
                     .filter(call -> rank < 0 || call.rank == rank)
-                    .mapToLong(Call::permits)
+                    .mapToLong(Member::permits)
                     .sum();
         }
 
@@ -306,9 +315,9 @@ class ClassesTest {
             boolean behind = queue.stream().anyMatch(call -> withinShare ? call.rank == rank : call.rank <= rank);
             boolean goes = !behind && fits(rank, permits);
             boolean never = permits > heaviest(rank);
-            Call loser = goes || never || maxWait == 0 || queue.size() < seats ? null : loser(rank);
+            Member loser = goes || never || maxWait == 0 || queue.size() < seats ? null : loser(rank);
             boolean waits = !goes && !never && maxWait > 0 && (queue.size() < seats || loser != null);
-            Reservation reservation = limiter.reserve(null, permits, maxWait, rank);
+            Reservation reservation = limiter.reserve(Call.of(null, permits, maxWait, rank));
             assertThat(reservation.isRefused()).as(name).isEqualTo(!goes && !waits);
             assertThat(reservation.decision().never()).as(name).isEqualTo(never);
             if (loser != null) {
@@ -316,35 +325,35 @@ class ClassesTest {
                 assertThat(loser.turn).as(name).isCompletedWithValue(false);
             }
             if (!reservation.isRefused()) {
-                Call call = new Call(reservation, reservation.awaitAsync(), permits, rank, numbers++);
+                Member call = new Member(reservation, reservation.awaitAsync(), permits, rank, numbers++);
                 (goes ? flying : queue).add(call);
                 serve();
             }
         }
 
         /** The last of the worst class that waits, if that class is worse. */
-        private @Nullable Call loser(int rank) {
+        private @Nullable Member loser(int rank) {
             return queue.stream()
                     .filter(call -> call.rank > rank)
-                    .max(Comparator.comparingInt(Call::rank).thenComparingInt(Call::number))
+                    .max(Comparator.comparingInt(Member::rank).thenComparingInt(Member::number))
                     .orElse(null);
         }
 
         private void serve() {
-            for (Call next = next(); next != null; next = next()) {
+            for (Member next = next(); next != null; next = next()) {
                 queue.remove(next);
                 flying.add(next);
             }
         }
 
         /** The first of the best class; of another one only if it is within its share, or no better one waits. */
-        private @Nullable Call next() {
+        private @Nullable Member next() {
             boolean behind = false;
             for (int rank = 0; rank < 3; rank++) {
                 int own = rank;
-                Call head = queue.stream()
+                Member head = queue.stream()
                         .filter(call -> call.rank == own)
-                        .min(Comparator.comparingInt(Call::number))
+                        .min(Comparator.comparingInt(Member::number))
                         .orElse(null);
                 if (head != null && (!behind || isWithinShare(rank, head.permits))) {
                     if (fits(rank, head.permits)) {
