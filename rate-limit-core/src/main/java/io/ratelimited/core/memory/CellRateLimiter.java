@@ -668,7 +668,7 @@ final class CellRateLimiter implements MemoryLimiter {
     @Override
     public void reset(@Nullable Object key) {
         if (key != null) {
-            cells().reset(CanonicalKey.text(key));
+            cells().reset(CanonicalKey.text(key), current());
         } else {
             synchronized (whole) {
                 whole.single.retire();
