@@ -1,6 +1,6 @@
 package io.ratelimited.core.candidates;
 
-import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
@@ -45,10 +45,10 @@ public final class CandidateTracker {
 
     static final long RUSH = 100_000;
     static final int LOOK = 64;
-    static final int COUNTED = 64;
+    static final int COUNTED = 512;
 
     private static final long TICK = 1_000_000;
-    private static final int MOST_KEYS = 8_192;
+    private static final int MOST_KEYS = 4_096;
     private static final int LEAST_KEYS = 32;
     private static final long MEMORY = 16L << 20;
     private static final int SHOWN_CALLERS = 5;
@@ -113,7 +113,7 @@ public final class CandidateTracker {
         this.ticker = ticker;
         this.salt = salt;
         this.followsCalendar = live.algorithm().followsCalendar();
-        this.judgesEach = live.algorithm().family() == Family.PACED || live.isCharged();
+        this.judgesEach = live.algorithm().family() == Algorithm.Family.PACED || live.isCharged();
         this.trials = new Trials(limits, now());
         this.capacity = capacity(limits);
         this.withoutKey = new Tracked("", 0);
@@ -123,13 +123,12 @@ public final class CandidateTracker {
 
     /** As many keys as fit into {@link #MEMORY}. */
     private static int capacity(List<Limit> limits) {
-        long bytes = 256;
+        long bytes = 256 + 64L * limits.size();
         for (Limit limit : limits) {
-            bytes += switch (limit.algorithm()) {
-                case SLIDING_LOG -> 64 + 16 * limit.rate().permits();
-                case SLIDING_WINDOW -> 64 + 8 * limit.slots();
-                default -> 48;
-            };
+            bytes += limit.algorithm() == Algorithm.SLIDING_LOG
+                    ? 16 * limit.rate().permits()
+                    : 0;
+            bytes += limit.algorithm() == Algorithm.SLIDING_WINDOW ? 8L * limit.slots() : 0;
         }
         return (int) Math.max(LEAST_KEYS, Math.min(MOST_KEYS, MEMORY / bytes));
     }

@@ -50,11 +50,9 @@ public final class CandidatesCommand {
     private final List<Limit> limits;
     private final double below;
     private final PriorityQueue<Call> waiting = new PriorityQueue<>(Comparator.comparingLong(Call::epochNanos));
-    private final List<String> unreadable = new ArrayList<>();
     private final ManualTicker time = new ManualTicker();
     private @Nullable CandidateTracker tracker;
     private long bad;
-    private long first;
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
         List<String> rates = List.of(options.getOrDefault("rate", "").split(","));
@@ -136,7 +134,7 @@ public final class CandidatesCommand {
         } catch (IllegalArgumentException ex) {
             if (bad++ < SHOWN) {
                 String shown = line.length() <= LONGEST_SHOWN ? line : line.substring(0, LONGEST_SHOWN) + "…";
-                unreadable.add("  " + place + ": " + ex.getMessage() + ": " + printable(shown));
+                out.println(place + ": " + ex.getMessage() + ": " + printable(shown));
             }
         }
         if (waiting.size() > SORTED) {
@@ -153,8 +151,7 @@ public final class CandidatesCommand {
     private void tryNext() {
         Call call = waiting.remove();
         if (tracker == null) {
-            first = call.epochNanos();
-            time.setWallClock(instant(first));
+            time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
             tracker = new CandidateTracker(live, limits, time, 0);
         }
         time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
@@ -163,17 +160,17 @@ public final class CandidatesCommand {
 
     private void print() {
         if (bad > 0) {
-            out.println(
-                    bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped, such as: [RL-292]");
-            unreadable.forEach(out::println);
+            out.println(bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped. [RL-292]");
         }
         if (tracker == null) {
             out.println("There are no calls.");
             return;
         }
         CandidateReport report = tracker.report();
-        out.println(report.calls() + " calls from " + instant(first).truncatedTo(ChronoUnit.SECONDS) + " to "
-                + instant(time.epochNanos()).truncatedTo(ChronoUnit.SECONDS));
+        Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
+        out.println(report.calls() + " calls from "
+                + last.minus(time.elapsed()).truncatedTo(ChronoUnit.SECONDS) + " to "
+                + last.truncatedTo(ChronoUnit.SECONDS));
         for (Candidate one : report.candidates()) {
             String most = one.mostRejected().stream()
                     .map(caller -> printable(caller.key()) + " (" + caller.rejected() + ")")
@@ -185,9 +182,5 @@ public final class CandidatesCommand {
                 smallest == null
                         ? "None of them rejects less than " + CandidateReport.percent(below) + ": try larger rates."
                         : "The smallest below " + CandidateReport.percent(below) + " is " + smallest.name() + ".");
-    }
-
-    private static Instant instant(long epochNanos) {
-        return Instant.ofEpochSecond(0, epochNanos);
     }
 }

@@ -136,10 +136,10 @@ class CandidatesCommandTest {
                         "--rate",
                         "1/m"))
                 .isEqualTo("""
-                        2 lines could not be read and were skipped, such as: [RL-292]
-                          access.log, line 3: it is neither in the Common Log Format nor a JSON object: Restarting?
-                          access.log, line 4: its time is 99/Oct/2026:13:55:36 +0000, but must be as in 10/Oct/2026:13:55:36 +0200, \
+                        access.log, line 3: it is neither in the Common Log Format nor a JSON object: Restarting?
+                        access.log, line 4: its time is 99/Oct/2026:13:55:36 +0000, but must be as in 10/Oct/2026:13:55:36 +0200, \
                         2026-10-10T13:55:36Z, or a number since 1970: 10.0.0.1 - - [99/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 1
+                        2 lines could not be read and were skipped. [RL-292]
                         1 calls from 2026-10-10T13:55:36Z to 2026-10-10T13:55:36Z
                         1/m rejects 0 %
                         The smallest below 1 % is 1/m.

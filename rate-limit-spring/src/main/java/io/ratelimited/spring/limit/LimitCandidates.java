@@ -86,51 +86,39 @@ public final class LimitCandidates {
         begin(limits, ticker.nanos() + length.toNanos(), auto ? length.toNanos() / COARSE : 0);
     }
 
-    private void stop() {
-        synchronized (this) {
-            alarm.run();
-            tracker = null;
-            state = null;
-        }
+    private synchronized void stop() {
+        alarm.run();
+        tracker = null;
+        state = null;
         listener.run();
     }
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
-    private void begin(List<Limit> limits, long deadline, long coarse) {
+    private synchronized void begin(List<Limit> limits, long deadline, long coarse) {
         CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker);
-        synchronized (this) {
-            alarm.run();
-            Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
-            reportedAt = ticker.nanos();
-            state = new State(now, now.plusNanos(deadline - reportedAt), false, next.report());
-            tracker = next;
-            awaitEnd(next, deadline, coarse);
-        }
+        Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
+        state = new State(now, now.plusNanos(deadline - ticker.nanos()), false, next.report());
+        tracker = next;
+        awaitEnd(next, deadline, coarse);
         listener.run();
     }
 
     private void awaitEnd(CandidateTracker of, long deadline, long coarse) {
         long at = coarse == 0 ? deadline : ticker.nanos() + coarse;
+        alarm.run();
         alarm = ticker.schedule(at, () -> over(of, deadline, coarse));
     }
 
     /** The time is over, or that of coarse steps is; they go on until there are calls. */
-    private void over(CandidateTracker ended, long deadline, long coarse) {
+    private synchronized void over(CandidateTracker ended, long deadline, long coarse) {
         CandidateReport seen = ended.report();
-        synchronized (this) {
-            if (tracker != ended) {
-                return;
-            }
-            if (coarse == 0) {
-                close();
-                return;
-            }
-            if (seen.calls() == 0) {
-                awaitEnd(ended, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
-                return;
-            }
+        if (tracker == ended && coarse == 0) {
+            close();
+        } else if (tracker == ended && seen.calls() == 0) {
+            awaitEnd(ended, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
+        } else if (tracker == ended) {
+            begin(Candidates.around(limit.limit(), seen), deadline, 0);
         }
-        begin(Candidates.around(limit.limit(), seen), deadline, 0);
     }
 
     /** Ends with the application, or when the time is over: what is known until now is logged. */
