@@ -209,7 +209,8 @@ public final class CandidatesCommand {
             unreadable.forEach(line -> out.println("  " + line));
         }
         if (late > 0) {
-            out.println(late + " calls were more than " + SORTED + " lines out of order, and count at the time of the call before them.");
+            out.println(late + " calls were more than " + SORTED
+                    + " lines out of order, and count at the time of the call before them.");
         }
         if (tracker == null) {
             out.println("There are no calls.");

@@ -106,12 +106,13 @@ final class LimitMeters {
         if (tried != null) {
             tried.report()
                     .candidates()
-                    .forEach(one -> candidates.add(Gauge.builder(
-                                    "rate.limit.candidate.rejected", named, of -> rejected(of, one.name()))
-                            .description("Share of calls that a limit with another rate would have rejected, from 0 to 1")
-                            .tag("limit", limit)
-                            .tag("candidate", one.name())
-                            .register(registry)));
+                    .forEach(one -> candidates.add(
+                            Gauge.builder("rate.limit.candidate.rejected", named, of -> rejected(of, one.name()))
+                                    .description(
+                                            "Share of calls that a limit with another rate would have rejected, from 0 to 1")
+                                    .tag("limit", limit)
+                                    .tag("candidate", one.name())
+                                    .register(registry)));
         }
     }
 
