@@ -10,16 +10,16 @@
 export const ALGORITHMS = [
   {
     id: 'token-bucket', name: 'Token bucket', uses: ['rate', 'burst'], level: 'Tokens in the bucket',
-    says: 'Tokens drip in at the rate, up to the burst; each call takes one. An idle caller can send a burst back to back, then the rate holds.',
+    says: 'Tokens are added at the rate, up to the burst; each call takes one. An idle caller can send a burst back to back, then the rate holds.',
   },
   {
     id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Seconds until the queue is empty', tells: 'reset', waits: true,
     suits: {maxWait: 3000},
-    says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full, or would wait too long, is rejected.',
+    says: 'A queue that admits one call at a time, evenly spaced. A call that finds it full, or would wait too long, is rejected.',
   },
   {
     id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Seconds until a call is admitted immediately', tells: 'reset',
-    says: 'Starts at a third of its rate and reaches all of it within the warm-up; a rest makes it cold again.',
+    says: 'Starts at a third of its rate and reaches all of it within the warm-up; an idle period makes it cold again.',
   },
   {
     id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Stored permits',
@@ -27,11 +27,11 @@ export const ALGORITHMS = [
   },
   {
     id: 'gcra', name: 'GCRA', uses: ['rate', 'burst'], level: 'Remaining permits',
-    says: 'The leaky bucket as a meter: admits what the token bucket admits, counted from the other end.',
+    says: 'The leaky bucket as a meter: admits the same calls as the token bucket.',
   },
   {
     id: 'fixed-window', name: 'Fixed window', uses: ['rate'], level: 'Left in this window',
-    says: 'Counts calls in each period of the wall clock. Simple, but two bursts may meet where windows meet.',
+    says: 'Counts calls in each period of the wall clock. Simple, but two bursts around a boundary can together use twice the limit.',
   },
   {
     id: 'sliding-window', name: 'Sliding window', uses: ['rate'], level: 'Left in the last period',
@@ -39,7 +39,7 @@ export const ALGORITHMS = [
   },
   {
     id: 'sliding-log', name: 'Sliding log', uses: ['rate'], level: 'Left in the last period',
-    says: 'Remembers the instant of every call: exact in any period, at the price of memory.',
+    says: 'Stores the time of every call: exact in any period, but needs more memory.',
   },
   {
     id: 'concurrency', name: 'Concurrency', uses: ['maxConcurrent'], level: 'Free permits',
@@ -48,7 +48,7 @@ export const ALGORITHMS = [
   {
     id: 'adaptive', name: 'Adaptive', uses: ['maxConcurrent', 'minConcurrent', 'lateAfter'], finds: true, tells: 'found',
     level: 'Calls in flight', suits: {maxConcurrent: 60, calls: 60},
-    says: 'Limits how many calls run concurrently, and finds the number itself. These share six connections, each for 200 ms: they serve 30 calls per second, and more calls only wait. In the first seconds most responses are late: the limit starts at its upper bound and comes down.',
+    says: 'Limits how many calls run concurrently, and adapts the number to the load. These share six connections, each for 200 ms: they serve 30 calls per second, and more calls only wait. In the first seconds most responses are late: the limit starts at its upper bound and comes down.',
   },
   {
     id: 'model', name: 'Tokens of a model', algorithm: 'token-bucket', charge: true, tells: 'reset', uses: ['rate', 'burst'], suits: {rate: 100, burst: 100},

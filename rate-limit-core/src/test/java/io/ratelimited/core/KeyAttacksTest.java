@@ -331,8 +331,9 @@ class KeyAttacksTest {
         RateLimiter limiter = limiter();
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> limiter.tryAcquire(key, 1))
-                .withMessageMatching("an object of the class \\S+ is not a key, because its text may not identify it: use its"
-                        + " id, or its toString\\(\\) if each object has a different text");
+                .withMessageMatching(
+                        "an object of the class \\S+ is not a key, because its text may not identify it: use its"
+                                + " id, or its toString\\(\\) if each object has a different text");
         assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve(key, 1, 0));
         assertThatIllegalArgumentException().isThrownBy(() -> limiter.peek(key, 1, 0));
         assertThatIllegalArgumentException().isThrownBy(() -> CanonicalKey.frozen(key));

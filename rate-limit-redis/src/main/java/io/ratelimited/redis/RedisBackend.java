@@ -290,7 +290,8 @@ public final class RedisBackend implements AutoCloseable {
                                     : "Redis rejects access to shared records (" + error
                                             + "): this instance may not know the changes"
                                             + " of other instances, nor their number. Give the Redis user permission for"
-                                            + " the commands of rate limits on all keys that start with " + options.keyPrefix());
+                                            + " the commands of rate limits on all keys that start with "
+                                            + options.keyPrefix());
         }
         refused = error != null;
     }

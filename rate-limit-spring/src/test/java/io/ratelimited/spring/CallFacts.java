@@ -289,13 +289,15 @@ abstract class CallFacts {
         }
         assertThat(results).hasSize(failing.size()).containsOnly("body a");
         assertThat(remaining("charged")).isEqualTo(100 - 10 * failing.size());
-        assertThat(output.toString().split("the cost of a completed call is unknown", -1)).hasSize(2);
+        assertThat(output.toString().split("the cost of a completed call is unknown", -1))
+                .hasSize(2);
         assertThat(output)
                 .contains("Rate limit 'charged' (")
                 .contains("charge of rate limit 'charged' \"" + Journal.CHARGE
                         + "\" must be a number from 0 to 10^15; it is null");
         ticker.advance(Duration.ofMinutes(1));
         result(call("charged", "a"));
-        assertThat(output.toString().split("the cost of a completed call is unknown", -1)).hasSize(3);
+        assertThat(output.toString().split("the cost of a completed call is unknown", -1))
+                .hasSize(3);
     }
 }

@@ -42,13 +42,13 @@ final class LimitComponents {
         switch (http.headers()) {
             case STANDARD -> {
                 if (writer != null) {
-                    writer.names()
-                            .forEach(name -> fields.put(name, field("Rate limits of the request.")));
+                    writer.names().forEach(name -> fields.put(name, field("Rate limits of the request.")));
                     return;
                 }
                 fields.put(
                         "RateLimit",
-                        list("Each limit that applies to the request: r permits remain; t is the time until it is full again, or until a retry can succeed, in seconds."));
+                        list(
+                                "Each limit that applies to the request: r permits remain; t is the time until it is full again, or until a retry can succeed, in seconds."));
                 fields.put(
                         "RateLimit-Policy",
                         list("The limits that apply to the request: a quota of q permits in w seconds."));

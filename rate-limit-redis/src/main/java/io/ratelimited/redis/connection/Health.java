@@ -160,8 +160,8 @@ public final class Health {
         if (changes < LOGGED_CHANGES) {
             log.accept(text);
         } else if (changes == LOGGED_CHANGES) {
-            log.accept(
-                    () -> text.get() + "; this changes often, so it is not logged for a minute: see the health endpoint");
+            log.accept(() ->
+                    text.get() + "; this changes often, so it is not logged for a minute: see the health endpoint");
         }
     }
 

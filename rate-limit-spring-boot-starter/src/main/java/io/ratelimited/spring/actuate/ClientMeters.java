@@ -28,7 +28,8 @@ record ClientMeters(ObjectProvider<LimitedClients> clients) implements MeterBind
     private static void count(
             MeterRegistry registry, LimitedClient client, String outcome, ToDoubleFunction<LimitedClient> count) {
         FunctionCounter.builder("rate.limit.client.calls", client, count)
-                .description("Outgoing calls that were delayed, rejected by this application, or rejected by the remote service")
+                .description(
+                        "Outgoing calls that were delayed, rejected by this application, or rejected by the remote service")
                 .tag("client", client.name())
                 .tag("outcome", outcome)
                 .register(registry);

@@ -56,7 +56,7 @@ final class LimitMeters {
         this.limit = limit.name();
         this.named = limit;
         this.candidates = MultiGauge.builder("rate.limit.candidate.rejected")
-                .description("Share of calls that a limit of another rate would have rejected, from 0 to 1")
+                .description("Share of calls that a limit with another rate would have rejected, from 0 to 1")
                 .tag("limit", this.limit)
                 .register(registry);
         for (Outcome outcome : Outcome.values()) {

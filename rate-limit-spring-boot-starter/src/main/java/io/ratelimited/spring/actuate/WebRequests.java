@@ -104,7 +104,8 @@ final class WebRequests implements OperationInvokerAdvisor {
             String done = operation == OperationType.DELETE ? "forgotten" : "changed";
             return failure(
                     WebEndpointResponse.STATUS_SERVICE_UNAVAILABLE,
-                    "it is unknown whether anything was " + done + ": " + ex.getMessage() + ". Try again when the backend is available");
+                    "it is unknown whether anything was " + done + ": " + ex.getMessage()
+                            + ". Try again when the backend is available");
         }
     }
 

@@ -174,8 +174,7 @@ public final class RedisRateLimitAutoConfiguration {
             if (factory == null) {
                 throw new InvalidRateLimitException(
                         "A property sets backend: redis, but there is no Lettuce connection factory",
-                        "Set rate-limit.redis.url; or set spring.data.redis.client-type to lettuce; or "
-                                + OWN_CLIENT);
+                        "Set rate-limit.redis.url; or set spring.data.redis.client-type to lettuce; or " + OWN_CLIENT);
             }
             String nodes = environment.getProperty(
                     "spring.data.redis.masterreplica.nodes[0]",

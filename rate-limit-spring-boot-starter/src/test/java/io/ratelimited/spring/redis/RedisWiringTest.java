@@ -184,7 +184,8 @@ class RedisWiringTest {
                 .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
                 .withBean(RedisClient.class, () -> RedisClient.create(uri()))
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
-                .run(context -> assertRefused(context, "no address of Redis is configured", "io.lettuce.core.RedisURI"));
+                .run(context ->
+                        assertRefused(context, "no address of Redis is configured", "io.lettuce.core.RedisURI"));
     }
 
     @Test

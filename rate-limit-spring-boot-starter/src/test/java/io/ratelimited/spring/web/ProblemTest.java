@@ -112,7 +112,8 @@ class ProblemTest {
                         .contains(
                                 "\"detail\":\"Zu viele Aufrufe von " + limit + ", weiter in 60 s\"", "\"trace\":\"7\"");
             }
-            assertThat(output.getOut().split("could not create the response", -1)).hasSize(2);
+            assertThat(output.getOut().split("could not create the response", -1))
+                    .hasSize(2);
         }
     }
 
@@ -129,7 +130,8 @@ class ProblemTest {
                     assertThat(refused.body()).contains("\"violated-policies\":[\"" + limit + "\"]");
                 }
             }
-            assertThat(output.getOut().split("could not create the response", -1)).hasSize(2);
+            assertThat(output.getOut().split("could not create the response", -1))
+                    .hasSize(2);
         }
     }
 

@@ -34,9 +34,7 @@ public final class BlockReports {
         try {
             events.publishEvent(new RateLimitBlockedEvent(limit.name(), mask, block.left(), block.level(), shadow));
         } catch (RuntimeException | Error ex) {
-            LOG.warn(
-                    "Rate limit '" + limit.name() + "' has blocked the key " + mask + ", but a listener failed",
-                    ex);
+            LOG.warn("Rate limit '" + limit.name() + "' has blocked the key " + mask + ", but a listener failed", ex);
         }
     }
 }

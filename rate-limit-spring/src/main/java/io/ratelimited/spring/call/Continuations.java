@@ -108,7 +108,8 @@ public final class Continuations {
     private static Executor failing(RuntimeException failure) {
         return task -> {
             throw new RejectedExecutionException(
-                    "the contexts of a caller could not be captured, perhaps because of a TaskDecorator: " + failure, failure);
+                    "the contexts of a caller could not be captured, perhaps because of a TaskDecorator: " + failure,
+                    failure);
         };
     }
 

@@ -16,7 +16,8 @@ import jdk.jfr.Timespan;
  */
 @Name("io.ratelimited.Decision")
 @Label("Rate Limit Decision")
-@Description("A call that a limit rejected, admitted although it was over the limit (SHADOW), or delayed by 20 ms or more")
+@Description(
+        "A call that a limit rejected, admitted although it was over the limit (SHADOW), or delayed by 20 ms or more")
 @Category("Rate Limits")
 @Enabled(false)
 final class DecisionEvent extends Event {

@@ -82,8 +82,8 @@ public final class InstanceDifferences {
         new TreeSet<>(before.keySet())
                 .stream()
                         .filter(limit -> !found.containsKey(limit))
-                        .forEach(limit -> LOG.info(
-                                "Instances configure rate limit '" + limit + "' the same way again: " + here.get(limit)));
+                        .forEach(limit -> LOG.info("Instances configure rate limit '" + limit + "' the same way again: "
+                                + here.get(limit)));
     }
 
     private static String encode(String text) {

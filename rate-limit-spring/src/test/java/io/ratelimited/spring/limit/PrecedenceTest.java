@@ -230,8 +230,9 @@ class PrecedenceTest {
         ContextRunner.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.bucket.algorithm=fixed-window")
                 .run(context -> assertThat(output)
-                        .containsOnlyOnce("that only TOKEN_BUCKET supports are ignored, because the properties set algorithm"
-                                + " FIXED_WINDOW"));
+                        .containsOnlyOnce(
+                                "that only TOKEN_BUCKET supports are ignored, because the properties set algorithm"
+                                        + " FIXED_WINDOW"));
     }
 
     @Test

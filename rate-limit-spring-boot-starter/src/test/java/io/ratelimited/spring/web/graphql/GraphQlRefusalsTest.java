@@ -136,7 +136,9 @@ class GraphQlRefusalsTest {
                     .hasSize(2)
                     .allSatisfy(error ->
                             assertThat(error).containsEntry("extensions", Map.of("classification", "BAD_REQUEST")));
-            assertThat(output).doesNotContain("Unresolved").containsOnlyOnce("Further failures are logged once per minute");
+            assertThat(output)
+                    .doesNotContain("Unresolved")
+                    .containsOnlyOnce("Further failures are logged once per minute");
         });
     }
 

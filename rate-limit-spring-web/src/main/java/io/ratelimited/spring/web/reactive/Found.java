@@ -47,7 +47,8 @@ record Found<T>(@Nullable T value, @Nullable Throwable failure) {
      */
     static <T> @Nullable T now(@Nullable Found<T> found, String what) {
         if (found == null) {
-            throw new IllegalStateException(what + " is not known yet: the limit was created after this request arrived");
+            throw new IllegalStateException(
+                    what + " is not known yet: the limit was created after this request arrived");
         }
         if (found.failure != null) {
             throw new IllegalStateException("could not be determined: " + found.failure.getMessage(), found.failure);

@@ -44,8 +44,9 @@ public record ReactiveClients(
             return addresses.of(request.getRemoteAddress());
         }
         if (raw == null) {
-            throw new IllegalStateException("clientIp with rate-limit.http.trusted-proxies needs a request that has passed"
-                    + " the HttpHandler of the application");
+            throw new IllegalStateException(
+                    "clientIp with rate-limit.http.trusted-proxies needs a request that has passed"
+                            + " the HttpHandler of the application");
         }
         return addresses.of(proxies.client(
                 address(raw.getRemoteAddress()), lines(raw, "X-Forwarded-For"), lines(raw, "Forwarded")));

@@ -114,7 +114,8 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
 
     /** A cancellation for the cost of the call; its cause says whether the time was over. */
     private CancellationException unfinished() {
-        CancellationException unfinished = new CancellationException("the response ended before its result was available");
+        CancellationException unfinished =
+                new CancellationException("the response ended before its result was available");
         if (timedOut) {
             unfinished.initCause(new TimeoutException("the result timed out"));
         }
