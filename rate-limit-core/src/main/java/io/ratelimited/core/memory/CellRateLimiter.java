@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  * cells of keys is made when the first key comes. Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap,
  * and they can be compared. Thread-safe.
  */
-final class CellRateLimiter implements MemoryLimiter {
+class CellRateLimiter implements MemoryLimiter {
 
     /** The patience of a call that is exempt from blocks: no wait is longer. */
     static final long EXEMPT = Long.MAX_VALUE;
@@ -201,6 +201,12 @@ final class CellRateLimiter implements MemoryLimiter {
         return budget.initial(now(budget));
     }
 
+    /** The key of a cell: a text. Tests have keys that share a place. */
+    @Nullable
+    Object cellKey(@Nullable Object key) {
+        return CanonicalKey.textOrNull(key);
+    }
+
     @Override
     public Limit limit() {
         return current().limit();
@@ -208,7 +214,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object stated, long permits) {
-        String key = CanonicalKey.textOrNull(stated);
+        Object key = cellKey(stated);
         if (Permits.requireAsked(permits) == 0 || (key != null && whole.blocked && left(key) > 0)) {
             return permits == 0 && !nothing(key, 0, 0).isRefused();
         }
@@ -249,12 +255,12 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(CanonicalKey.textOrNull(key), permits, maxWaitNanos, maxWaitNanos);
+        return reserve(cellKey(key), permits, maxWaitNanos, maxWaitNanos);
     }
 
     @Override
     public Reservation reserve(Call call) {
-        return reserve(CanonicalKey.textOrNull(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
+        return reserve(cellKey(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
     }
 
     /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
@@ -262,7 +268,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return call.isExemptFromBlocks() ? EXEMPT : call.patienceNanos();
     }
 
-    private Reservation reserve(@Nullable String key, long permits, long maxWaitNanos, long patience) {
+    private Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
         if (Permits.requireAsked(permits) == 0) {
             return nothing(key, maxWaitNanos, patience);
         }
@@ -439,7 +445,7 @@ final class CellRateLimiter implements MemoryLimiter {
     /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(Call call, @Nullable Reservation earlier) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         long permits = Permits.requireAsked(call.permits());
         long maxWaitNanos = call.maxWaitNanos();
         long patience = patienceOf(call);
@@ -500,7 +506,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision refused(Call call, Decision refusal) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
                 : refusal;
@@ -508,7 +514,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(Call call) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         Decision decision = peekUnblocked(key, Permits.requireAsked(call.permits()), call.maxWaitNanos());
         return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
     }
@@ -649,9 +655,10 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public void reset(@Nullable Object key) {
+    public void reset(@Nullable Object stated) {
+        Object key = cellKey(stated);
         if (key != null) {
-            cells().reset(CanonicalKey.text(key));
+            cells().reset(key);
         } else {
             synchronized (whole) {
                 whole.single.retire();
