@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  * cells of keys is made when the first key comes. Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap,
  * and they can be compared. Thread-safe.
  */
-final class CellRateLimiter implements MemoryLimiter {
+class CellRateLimiter implements MemoryLimiter {
 
     /** The patience of a call that is exempt from blocks: no wait is longer. */
     static final long EXEMPT = Long.MAX_VALUE;
@@ -207,6 +207,12 @@ final class CellRateLimiter implements MemoryLimiter {
         return budget.initial(now(budget));
     }
 
+    /** The key of a cell: a text. Tests have keys that share a place. */
+    @Nullable
+    Object cellKey(@Nullable Object key) {
+        return CanonicalKey.textOrNull(key);
+    }
+
     @Override
     public Limit limit() {
         return current().limit();
@@ -214,7 +220,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object stated, long permits) {
-        String key = CanonicalKey.textOrNull(stated);
+        Object key = cellKey(stated);
         if (Permits.requireAsked(permits) == 0 || (key != null && whole.blocked && left(key) > 0)) {
             return permits == 0 && !nothing(key, 0, 0).isRefused();
         }
@@ -255,12 +261,12 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(CanonicalKey.textOrNull(key), permits, maxWaitNanos, maxWaitNanos);
+        return reserve(cellKey(key), permits, maxWaitNanos, maxWaitNanos);
     }
 
     @Override
     public Reservation reserve(Call call) {
-        return reserve(CanonicalKey.textOrNull(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
+        return reserve(cellKey(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
     }
 
     /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
@@ -268,7 +274,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return call.isExemptFromBlocks() ? EXEMPT : call.patienceNanos();
     }
 
-    private Reservation reserve(@Nullable String key, long permits, long maxWaitNanos, long patience) {
+    private Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
         if (Permits.requireAsked(permits) == 0) {
             return nothing(key, maxWaitNanos, patience);
         }
@@ -456,7 +462,7 @@ final class CellRateLimiter implements MemoryLimiter {
     /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(Call call, @Nullable Reservation earlier) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         long permits = Permits.requireAsked(call.permits());
         long maxWaitNanos = call.maxWaitNanos();
         long patience = patienceOf(call);
@@ -517,7 +523,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision refused(Call call, Decision refusal) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
                 : refusal;
@@ -525,7 +531,7 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(Call call) {
-        String key = CanonicalKey.textOrNull(call.key());
+        Object key = cellKey(call.key());
         Decision decision = peekUnblocked(key, Permits.requireAsked(call.permits()), call.maxWaitNanos());
         return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
     }
@@ -666,9 +672,10 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public void reset(@Nullable Object key) {
+    public void reset(@Nullable Object stated) {
+        Object key = cellKey(stated);
         if (key != null) {
-            cells().reset(CanonicalKey.text(key), current());
+            cells().reset(key, current());
         } else {
             synchronized (whole) {
                 whole.single.retire();

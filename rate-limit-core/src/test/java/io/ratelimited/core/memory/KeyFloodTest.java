@@ -167,7 +167,7 @@ class KeyFloodTest {
 
     /** A limiter whose keys are as they are, which text of callers never is. */
     private CellRateLimiter ofAnyKeys(Limit limit, long maximumKeys) {
-        return new CellRateLimiter(limit, ticker, () -> maximumKeys);
+        return new AnyKeys(limit, ticker, () -> maximumKeys);
     }
 
     @Test

@@ -144,7 +144,7 @@ class StaleTimeTest {
     void aCallThatIsOvertakenFindsWhatTheOthersHaveLeft(Limit limit) {
         for (int way = 0; way < 3; way++) {
             // Beneath InMemoryRateLimiter, which would look up the text of the key instead.
-            RateLimiter limiter = new CellRateLimiter(limit, ticker, () -> 100);
+            RateLimiter limiter = new AnyKeys(limit, ticker, () -> 100);
             Overtaken key = new Overtaken();
             ticker.advance(Duration.ofDays(1));
             long left = limiter.peek(key, 1, 0).remaining();

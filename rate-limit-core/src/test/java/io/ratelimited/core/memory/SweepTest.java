@@ -50,7 +50,7 @@ class SweepTest {
             if (algorithm == Algorithm.WARM_UP) {
                 limit.warmup(Duration.ofSeconds(1));
             }
-            CellRateLimiter limiter = new CellRateLimiter(limit.build(), ticker, () -> 100);
+            CellRateLimiter limiter = new AnyKeys(limit.build(), ticker, () -> 100);
             Hooked key = new Hooked();
             assertThat(limiter.tryAcquire(key, 1)).isTrue();
             ticker.advance(Duration.ofHours(1));
