@@ -3,7 +3,7 @@ package io.ratelimited.core;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Permits taken for one call, or the rejection to. Obtained from {@link RateLimiter#reserve}. Thread-safe; all operations
+ * Permits that were taken for one call, or its rejection. Obtained from {@link RateLimiter#reserve}. Thread-safe; all operations
  * are idempotent.
  *
  * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call can proceed, then the call, then {@link

@@ -31,7 +31,7 @@ public interface NamedLimit {
     /** The policy for calls over the limit. */
     Policy policy();
 
-    /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
+    /** The maximum wait, in nanoseconds; 0 unless the policy is to wait. */
     long maxWaitNanos();
 
     /**

@@ -4,9 +4,9 @@ import java.util.Locale;
 
 /** The outcome of a call under one limit. */
 public enum Outcome {
-    /** It went at once. */
+    /** It was admitted immediately. */
     ADMITTED,
-    /** It goes after a wait. */
+    /** It was admitted after a wait. */
     DELAYED,
     /** It was rejected. */
     REJECTED,

@@ -13,7 +13,7 @@ import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
+ * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a rejection leaves the
  * others as they were. The refusal does not depend on the order of the claims: it names every limit that refuses, and its
  * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter; a limit
  * that nobody can decide refuses for the shortest of all.

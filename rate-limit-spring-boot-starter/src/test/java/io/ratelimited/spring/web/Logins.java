@@ -23,19 +23,19 @@ import org.springframework.security.web.server.SecurityWebFilterChain;
 import reactor.core.publisher.Mono;
 
 /** Applications with the form login of Spring Security, whose only user is ann, and a client that logs in. */
-final class Logins {
+public final class Logins {
 
     /** How often a password has been looked up, to be checked. */
-    static final AtomicInteger CHECKS = new AtomicInteger();
+    public static final AtomicInteger CHECKS = new AtomicInteger();
 
     private Logins() {}
 
-    static Class<?> application(Kind kind) {
+    public static Class<?> application(Kind kind) {
         return kind == Kind.REACTOR_NETTY ? ReactiveLogin.class : ServletLogin.class;
     }
 
     /** The head of the response to a login. */
-    static String login(RunningServer server, String name, String password) {
+    public static String login(RunningServer server, String name, String password) {
         int port = server.context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
         String form = "username=" + name + "&password=" + password;
         String request = "POST /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type:"
@@ -63,7 +63,7 @@ final class Logins {
     }
 
     @Configuration(proxyBeanMethods = false)
-    static class ServletLogin extends ServletForm {
+    public static class ServletLogin extends ServletForm {
 
         @Bean
         UserDetailsService users() {
@@ -73,7 +73,7 @@ final class Logins {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    static class ServletForm {
+    public static class ServletForm {
 
         @Bean
         ManualTicker ticker() {
@@ -90,7 +90,7 @@ final class Logins {
     }
 
     @Configuration(proxyBeanMethods = false)
-    static class ReactiveLogin extends ReactiveForm {
+    public static class ReactiveLogin extends ReactiveForm {
 
         @Bean
         ReactiveUserDetailsService users() {
@@ -100,7 +100,7 @@ final class Logins {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    static class ReactiveForm {
+    public static class ReactiveForm {
 
         @Bean
         ManualTicker ticker() {

@@ -53,12 +53,12 @@ public final class RunningServer implements AutoCloseable {
             .collect(Collectors.joining(","));
 
     /** For applications on Tomcat. */
-    static final String WITHOUT_REDIS = Kind.TOMCAT.excluded + "," + REDIS;
+    public static final String WITHOUT_REDIS = Kind.TOMCAT.excluded + "," + REDIS;
 
     /** For applications on Tomcat that anybody may use. */
-    static final String WITHOUT = WITHOUT_REDIS + "," + SECURITY;
+    public static final String WITHOUT = WITHOUT_REDIS + "," + SECURITY;
 
-    final ConfigurableApplicationContext context;
+    public final ConfigurableApplicationContext context;
     private final int port;
 
     private RunningServer(ConfigurableApplicationContext context) {
@@ -67,7 +67,7 @@ public final class RunningServer implements AutoCloseable {
     }
 
     /** Which server answers; the others are on the class path too. */
-    enum Kind {
+    public enum Kind {
         TOMCAT(WebApplicationType.SERVLET, "jetty.autoconfigure.servlet.JettyServletWebServerAutoConfiguration"),
         JETTY(WebApplicationType.SERVLET, "tomcat.autoconfigure.servlet.TomcatServletWebServerAutoConfiguration"),
         REACTOR_NETTY(
@@ -83,12 +83,12 @@ public final class RunningServer implements AutoCloseable {
             this.excluded = Stream.of(excluded).map(BOOT::concat).collect(Collectors.joining(","));
         }
 
-        RunningServer start(List<Class<?>> sources, String... properties) {
+        public RunningServer start(List<Class<?>> sources, String... properties) {
             return start(excluded + "," + SECURITY, sources, properties);
         }
 
         /** With Spring Security as Spring Boot wires it; passwords of users are plain. */
-        RunningServer startSecured(List<Class<?>> sources, String... properties) {
+        public RunningServer startSecured(List<Class<?>> sources, String... properties) {
             List<Class<?>> all = new ArrayList<>(sources);
             all.add(PlainPasswords.class);
             return start(excluded, all, properties);
@@ -124,15 +124,15 @@ public final class RunningServer implements AutoCloseable {
         }
     }
 
-    ManualTicker ticker() {
+    public ManualTicker ticker() {
         return context.getBean(ManualTicker.class);
     }
 
-    HttpResponse<String> get(String path, String... headers) {
+    public HttpResponse<String> get(String path, String... headers) {
         return send("GET", path, headers);
     }
 
-    HttpResponse<String> send(String method, String path, String... headers) {
+    public HttpResponse<String> send(String method, String path, String... headers) {
         HttpRequest.Builder request =
                 HttpRequest.newBuilder(uri(path)).method(method, HttpRequest.BodyPublishers.noBody());
         if (headers.length > 0) {
@@ -143,32 +143,32 @@ public final class RunningServer implements AutoCloseable {
                 .join();
     }
 
-    CompletableFuture<HttpResponse<String>> getAsync(String path) {
+    public CompletableFuture<HttpResponse<String>> getAsync(String path) {
         return client().sendAsync(HttpRequest.newBuilder(uri(path)).build(), BodyHandlers.ofString());
     }
 
-    Socket connect() throws IOException {
+    public Socket connect() throws IOException {
         return new Socket("localhost", port);
     }
 
     /** One for each request: a connection used before now and then gets no answer of Reactor Netty, limits or not. */
-    static HttpClient client() {
+    public static HttpClient client() {
         return HttpClient.newHttpClient();
     }
 
-    int port() {
+    public int port() {
         return port;
     }
 
-    URI uri(String path) {
+    public URI uri(String path) {
         return URI.create("http://localhost:" + port + path);
     }
 
-    static Map<String, Map<String, Object>> policies(HttpResponse<?> response) {
+    public static Map<String, Map<String, Object>> policies(HttpResponse<?> response) {
         return StructuredList.parse(only(response, "RateLimit-Policy"));
     }
 
-    static Map<String, Map<String, Object>> states(HttpResponse<?> response) {
+    public static Map<String, Map<String, Object>> states(HttpResponse<?> response) {
         return StructuredList.parse(only(response, "RateLimit"));
     }
 

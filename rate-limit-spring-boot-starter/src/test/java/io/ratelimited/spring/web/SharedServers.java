@@ -13,17 +13,17 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.http.client.ReactorResourceFactory;
 
 /** Servers that several tests of a class call, one test after the other. Whoever gets one finds every budget full. */
-final class SharedServers implements AfterAllCallback {
+public final class SharedServers implements AfterAllCallback {
 
     private final Map<List<Object>, RunningServer> running = new HashMap<>();
 
     /** The one with these classes and properties, started for the first test that wants it. */
-    RunningServer get(Kind kind, List<Class<?>> sources, String... properties) {
+    public RunningServer get(Kind kind, List<Class<?>> sources, String... properties) {
         return get(false, kind, sources, properties);
     }
 
     /** The one that has Spring Security besides. */
-    RunningServer getSecured(Kind kind, List<Class<?>> sources, String... properties) {
+    public RunningServer getSecured(Kind kind, List<Class<?>> sources, String... properties) {
         return get(true, kind, sources, properties);
     }
 
@@ -42,7 +42,7 @@ final class SharedServers implements AfterAllCallback {
 
     /** Those of all applications end with the first server of Reactor Netty that is closed. */
     @Configuration(proxyBeanMethods = false)
-    static class OwnLoops {
+    public static class OwnLoops {
 
         @Bean
         ReactorResourceFactory loops() {
