@@ -1,7 +1,7 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.core.overload.LimitChange;
+import io.ratelimited.core.overload.FoundLimitChange;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
@@ -238,7 +238,7 @@ public interface RateLimiter {
      * in a thread that ends a call, so it must not block; what it throws goes to the uncaught exception handler. Without effect for other
      * algorithms.
      */
-    default void onLimitChange(Consumer<LimitChange> observer) {}
+    default void onLimitChange(Consumer<FoundLimitChange> observer) {}
 
     /**
      * The keys that have a budget in this process now, as {@link CanonicalKey#ofText} makes them, weakly consistent; none where

@@ -29,7 +29,7 @@ class ArchitectureTest {
             .withImportOption(new ImportOption.DoNotIncludeTests())
             .importPackages("io.ratelimited.core");
 
-    private static final String MEMORY = "io.ratelimited.core.memory.";
+    private static final String MEMORY = "io.ratelimited.core.internals.memory.";
 
     private static final ClassRules RULES = ClassRules.of("io.ratelimited.core");
 

@@ -42,7 +42,9 @@ public final class PublicApi {
     private static final Path REVIEWED = Path.of("../docs/api.txt");
     private static final Path PAGE = Path.of("../docs/engineering/public-api.md");
     /** The name of a top-level type, in the line that declares it. */
-    private static final Pattern TYPE = Pattern.compile("(?<=(class|interface|record|enum) )io[.]ratelimited[.][\\w.]+(?![\\w.$])");
+    private static final Pattern TYPE =
+            Pattern.compile("(?<=(class|interface|record|enum) )io[.]ratelimited[.][\\w.]+(?![\\w.$])");
+
     private static final Set<String> OF_EVERY_OBJECT = Set.of("equals", "hashCode", "toString");
     private static final Set<String> OF_EVERY_ENUM = Set.of("values", "valueOf");
 
@@ -69,7 +71,9 @@ public final class PublicApi {
         int end = text.indexOf("\n\n", start) < 0 ? text.length() : text.indexOf("\n\n", start) + 1;
         if ("accept".equals(System.getProperty("api")) && start < text.length()) {
             Files.writeString(
-                    file, text.substring(0, start) + String.join("\n", lines) + "\n" + text.substring(Math.min(end, text.length())));
+                    file,
+                    text.substring(0, start) + String.join("\n", lines) + "\n"
+                            + text.substring(Math.min(end, text.length())));
         } else {
             assertThat(difference(text.substring(start, end).lines().toList(), lines))
                     .as(

@@ -5,15 +5,16 @@ import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.memory.block.BlockObservers;
-import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.internals.memory.CellRateLimiter;
+import io.ratelimited.core.internals.memory.block.BlockObservers;
+import io.ratelimited.core.internals.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.core.overload.LimitChange;
-import io.ratelimited.core.several.MemoryLimiter;
+import io.ratelimited.core.overload.FoundLimitChange;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
@@ -180,7 +181,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public void onLimitChange(Consumer<LimitChange> observer) {
+    public void onLimitChange(Consumer<FoundLimitChange> observer) {
         limiter.onLimitChange(observer);
     }
 

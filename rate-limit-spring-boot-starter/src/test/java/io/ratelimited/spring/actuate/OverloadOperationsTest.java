@@ -1,6 +1,5 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.overload.FoundLimitHistory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
@@ -17,6 +16,7 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.overload.FoundLimitHistory;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -219,8 +219,8 @@ class OverloadOperationsTest {
         FoundLimitHistory history = new FoundLimitHistory("busy", ticker);
         for (int i = 1; i <= 30; i++) {
             ticker.advance(Duration.ofSeconds(1));
-            history.add(new io.ratelimited.core.overload.LimitChange(
-                    ticker.nanos(), i, i + 1, io.ratelimited.core.overload.LimitChange.Reason.ROOM));
+            history.add(new io.ratelimited.core.overload.FoundLimitChange(
+                    ticker.nanos(), i, i + 1, io.ratelimited.core.overload.FoundLimitChange.Reason.ROOM));
         }
         assertThat(history.last()).hasSize(20);
         assertThat(history.last().get(0).change().to()).isEqualTo(31);

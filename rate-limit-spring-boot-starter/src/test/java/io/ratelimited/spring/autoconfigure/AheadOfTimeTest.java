@@ -1,11 +1,11 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.RateLimited;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.expression.CallRoot;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.internals.expression.CallRoot;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;

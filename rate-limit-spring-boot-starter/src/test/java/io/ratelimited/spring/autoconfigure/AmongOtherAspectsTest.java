@@ -1,9 +1,5 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.AspectOrderTest;
-import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -14,7 +10,11 @@ import io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBre
 import io.github.resilience4j.springboot.retry.autoconfigure.RetryAutoConfiguration;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.AspectOrderTest;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
 import jakarta.validation.ConstraintViolationException;
 import jakarta.validation.constraints.NotBlank;
 import java.util.concurrent.CompletableFuture;

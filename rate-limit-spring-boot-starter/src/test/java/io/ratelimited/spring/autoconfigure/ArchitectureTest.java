@@ -11,7 +11,7 @@ import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
-import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.internals.text.LogText;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -69,7 +69,7 @@ class ArchitectureTest {
                 .and()
                 .doNotHaveFullyQualifiedName(LogText.class.getName() + "$Lines")
                 .and()
-                .doNotHaveFullyQualifiedName("io.ratelimited.redis.connection.Threads")
+                .doNotHaveFullyQualifiedName("io.ratelimited.redis.internals.connection.Threads")
                 .should()
                 .dependOnClassesThat()
                 .haveNameMatching(
@@ -83,20 +83,20 @@ class ArchitectureTest {
                 .that()
                 .resideInAnyPackage(
                         "io.ratelimited.spring",
-                        "io.ratelimited.spring.aop..",
+                        "io.ratelimited.spring.internals.aop..",
                         "io.ratelimited.spring.backend..",
-                        "io.ratelimited.spring.block..",
-                        "io.ratelimited.spring.call..",
-                        "io.ratelimited.spring.check..",
-                        "io.ratelimited.spring.client..",
+                        "io.ratelimited.spring.internals.block..",
+                        "io.ratelimited.spring.internals.call..",
+                        "io.ratelimited.spring.internals.check..",
+                        "io.ratelimited.spring.internals.client..",
                         "io.ratelimited.spring.config..",
-                        "io.ratelimited.spring.expression..",
+                        "io.ratelimited.spring.internals.expression..",
                         "io.ratelimited.spring.fields..",
-                        "io.ratelimited.spring.limit..",
-                        "io.ratelimited.spring.overload..",
-                        "io.ratelimited.spring.request..",
-                        "io.ratelimited.spring.text..",
-                        "io.ratelimited.spring.web..")
+                        "io.ratelimited.spring.internals.limit..",
+                        "io.ratelimited.spring.internals.overload..",
+                        "io.ratelimited.spring.internals.request..",
+                        "io.ratelimited.spring.internals.text..",
+                        "io.ratelimited.spring.internals.web..")
                 .should()
                 .dependOnClassesThat()
                 .resideInAPackage("org.springframework.boot..")
@@ -132,7 +132,7 @@ class ArchitectureTest {
      * copied, and not looked at, where its texts are escaped.
      */
     private static final Set<String> ALLOWED_INSIDES =
-            Set.of("io.ratelimited.spring.check.SelfCalls", "io.ratelimited.spring.text.LogText");
+            Set.of("io.ratelimited.spring.internals.check.SelfCalls", "io.ratelimited.spring.internals.text.LogText");
 
     @Test
     void nothingReachesIntoOthers() {
@@ -225,12 +225,12 @@ class ArchitectureTest {
         assertThat(naming("reactor/core/"))
                 .filteredOn(name -> !name.matches(".*[.](reactive|graphql)[.][^.]+"))
                 .containsExactlyInAnyOrder(
-                        "io.ratelimited.spring.aop.ReactiveCalls",
-                        "io.ratelimited.spring.aop.ReactiveCalls$Subscription",
+                        "io.ratelimited.spring.internals.aop.ReactiveCalls",
+                        "io.ratelimited.spring.internals.aop.ReactiveCalls$Subscription",
                         "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
-                        "io.ratelimited.spring.call.Continuations$Parallel",
-                        "io.ratelimited.spring.call.EventLoops$Reactor",
-                        "io.ratelimited.spring.client.ReactiveClientFilter");
+                        "io.ratelimited.spring.internals.call.Continuations$Parallel",
+                        "io.ratelimited.spring.internals.call.EventLoops$Reactor",
+                        "io.ratelimited.spring.internals.client.ReactiveClientFilter");
     }
 
     /** The classes whose constants name a package: the types of lambdas are nothing that a call or a field shows. */

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.RateLimited;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RateLimited;
 import java.util.concurrent.CompletableFuture;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;

@@ -1,10 +1,10 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.LimitSettings;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Policy;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.LimitSettings;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

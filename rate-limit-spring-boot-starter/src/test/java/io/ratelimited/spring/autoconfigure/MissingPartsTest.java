@@ -1,8 +1,5 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.RateLimits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.mockito.Mockito.mock;
 
@@ -10,6 +7,9 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import java.io.File;
 import java.net.URL;

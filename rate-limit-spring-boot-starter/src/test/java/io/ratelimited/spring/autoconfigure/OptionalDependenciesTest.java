@@ -1,8 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.Fork;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.spring.Fork;
 import java.nio.file.Path;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;

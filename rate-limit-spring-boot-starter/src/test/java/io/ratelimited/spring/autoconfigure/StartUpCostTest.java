@@ -1,14 +1,14 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.Applications;
-import io.ratelimited.spring.Fork;
-import io.ratelimited.spring.RateLimited;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.aop.RateLimitAspect;
-import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.Applications;
+import io.ratelimited.spring.Fork;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.internals.aop.RateLimitAspect;
+import io.ratelimited.spring.internals.limit.LimitSettings;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.web.RouteProperties;
+import io.ratelimited.spring.internals.web.RouteProperties;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

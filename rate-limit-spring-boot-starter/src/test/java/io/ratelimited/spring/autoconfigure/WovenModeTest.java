@@ -1,13 +1,13 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.Applications;
-import io.ratelimited.spring.Fork;
-import io.ratelimited.spring.InvalidRateLimitException;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.aop.RateLimitAspect;
+import io.ratelimited.spring.Applications;
+import io.ratelimited.spring.Fork;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import io.ratelimited.spring.woven.WovenApplication;
 import java.io.File;
 import java.net.URI;
@@ -124,7 +124,7 @@ final class WovenModeTest {
         Path aspects = Files.writeString(directory.resolve("aop.xml"), """
                 <aspectj>
                   <weaver options="-warn:none -Xlint:ignore"><include within="io.ratelimited.spring.woven..*"/></weaver>
-                  <aspects><aspect name="io.ratelimited.spring.aop.RateLimitAspect"/></aspects>
+                  <aspects><aspect name="io.ratelimited.spring.internals.aop.RateLimitAspect"/></aspects>
                 </aspectj>
                 """);
         assertThatThrownBy(() -> Fork.run(

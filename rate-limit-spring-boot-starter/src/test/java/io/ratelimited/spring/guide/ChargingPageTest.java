@@ -1,6 +1,5 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -13,7 +12,8 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;

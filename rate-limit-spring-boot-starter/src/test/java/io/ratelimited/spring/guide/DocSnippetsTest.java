@@ -3,10 +3,10 @@ package io.ratelimited.spring.guide;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.aop.ComposedRateLimitAspect;
-import io.ratelimited.spring.aop.LimitedMethods;
-import io.ratelimited.spring.aop.RateLimitAspect;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.aop.ComposedRateLimitAspect;
+import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;

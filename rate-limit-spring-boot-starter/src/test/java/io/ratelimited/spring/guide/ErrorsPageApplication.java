@@ -1,8 +1,8 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.RunningServer;
 import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.web.RunningServer;
 import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,10 +1,10 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.Logins;
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.Logins;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.http.HttpResponse;

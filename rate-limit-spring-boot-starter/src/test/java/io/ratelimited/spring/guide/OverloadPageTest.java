@@ -6,7 +6,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.LimitProperty;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.Logins;
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.Logins;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimits;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;

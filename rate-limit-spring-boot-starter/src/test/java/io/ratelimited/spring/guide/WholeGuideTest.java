@@ -1,11 +1,11 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.lang.reflect.Method;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;

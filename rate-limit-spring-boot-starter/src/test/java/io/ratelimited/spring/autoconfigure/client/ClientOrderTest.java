@@ -1,6 +1,5 @@
 package io.ratelimited.spring.autoconfigure.client;
 
-import io.ratelimited.spring.client.LimitedClients;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -11,6 +10,7 @@ import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.client.LimitedClients;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;

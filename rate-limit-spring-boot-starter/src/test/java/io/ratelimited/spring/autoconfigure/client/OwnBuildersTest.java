@@ -1,13 +1,13 @@
 package io.ratelimited.spring.autoconfigure.client;
 
-import io.ratelimited.spring.client.BlockingClientInterceptor;
-import io.ratelimited.spring.client.ReactiveClientFilter;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.internals.client.BlockingClientInterceptor;
+import io.ratelimited.spring.internals.client.ReactiveClientFilter;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;

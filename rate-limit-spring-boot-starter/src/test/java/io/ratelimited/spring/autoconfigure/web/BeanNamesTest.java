@@ -1,12 +1,12 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.BeanNames;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.http.HttpServletRequest;
@@ -116,8 +116,8 @@ class BeanNamesTest {
     static class Filters {
 
         @Bean
-        FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter() {
-            return new FilterRegistrationBean<>(new RefusalFilter());
+        FilterRegistrationBean<RejectionFilter> rateLimitRefusalFilter() {
+            return new FilterRegistrationBean<>(new RejectionFilter());
         }
 
         @Bean
@@ -135,7 +135,7 @@ class BeanNamesTest {
             }
         }
 
-        static class RefusalFilter extends OncePerRequestFilter {
+        static class RejectionFilter extends OncePerRequestFilter {
 
             @Override
             protected void doFilterInternal(HttpServletRequest request, HttpServletResponse response, FilterChain chain)

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RunningServer;
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
@@ -11,7 +10,8 @@ import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -1,7 +1,5 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RunningServer;
-import io.ratelimited.spring.web.SharedServers;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -14,6 +12,8 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.SharedServers;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

@@ -1,11 +1,11 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.internals.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

@@ -157,7 +157,7 @@ class NothingElseChangesTest {
     /** Our attributes of error pages stand where those of Spring Boot do, which they extend. */
     private static String name(Object bean) {
         Class<?> type = bean.getClass();
-        return (type.getSimpleName().equals("RefusalErrorAttributes") ? type.getSuperclass() : type).getName();
+        return (type.getSimpleName().equals("RejectionErrorAttributes") ? type.getSuperclass() : type).getName();
     }
 
     private static String filter(Object initializer) {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
-import io.ratelimited.spring.web.servlet.RateLimitFilter;
+import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import java.lang.management.ManagementFactory;

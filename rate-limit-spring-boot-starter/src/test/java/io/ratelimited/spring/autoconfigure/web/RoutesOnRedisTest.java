@@ -1,10 +1,10 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RunningServer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.web.RunningServer;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
