@@ -1,7 +1,7 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.core.overload.LimitChange;
+import io.ratelimited.core.overload.FoundLimitChange;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
@@ -200,7 +200,7 @@ public interface RateLimiter {
      * thread that completes a call, so it must not block; its exceptions go to the uncaught exception handler. Has no effect
      * for other algorithms.
      */
-    default void onLimitChange(Consumer<LimitChange> observer) {}
+    default void onLimitChange(Consumer<FoundLimitChange> observer) {}
 
     /**
      * Returns the keys with state in this process, as {@link CanonicalKey#ofText} returns them; weakly consistent. Empty if

@@ -1,6 +1,6 @@
 package io.ratelimited.core;
 
-import io.ratelimited.core.threads.Alarms;
+import io.ratelimited.core.internals.threads.Alarms;
 import java.util.concurrent.locks.LockSupport;
 
 /** The one class that reads the system's clocks. */

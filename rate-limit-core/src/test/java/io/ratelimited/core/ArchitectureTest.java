@@ -13,7 +13,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.properties.HasName;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
-import io.ratelimited.core.candidates.CandidatesCommand;
+import io.ratelimited.core.internals.candidates.CandidatesCommand;
 import java.lang.reflect.Field;
 import java.time.Clock;
 import java.util.List;
@@ -30,7 +30,7 @@ class ArchitectureTest {
             .withImportOption(new ImportOption.DoNotIncludeTests())
             .importPackages("io.ratelimited.core");
 
-    private static final String MEMORY = "io.ratelimited.core.memory.";
+    private static final String MEMORY = "io.ratelimited.core.internals.memory.";
 
     private static final ClassRules RULES = ClassRules.of("io.ratelimited.core");
 

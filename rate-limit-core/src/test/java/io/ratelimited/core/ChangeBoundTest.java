@@ -2,9 +2,9 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;

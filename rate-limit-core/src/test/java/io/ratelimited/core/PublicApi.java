@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.annotation.Annotation;
 import java.lang.annotation.Retention;
 import java.lang.annotation.Target;
 import java.lang.reflect.AnnotatedElement;
@@ -25,18 +26,25 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
  * What a module promises: its public and protected types and members outside internal packages, a line each. The list
- * that was reviewed is the file {@code src/test/resources/api.txt} of the module. Used by the tests of every module.
+ * that was reviewed is the part of {@code docs/api.txt} under the name of the module. Used by the tests of every module.
  */
 public final class PublicApi {
 
     private static final Path SOURCES = Path.of("src/main/java");
     private static final Path CLASSES = Path.of("target/classes");
-    private static final Path REVIEWED = Path.of("src/test/resources/api.txt");
+    private static final Path REVIEWED = Path.of("../docs/api.txt");
+    private static final Path PAGE = Path.of("../docs/engineering/public-api.md");
+    /** The name of a top-level type, in the line that declares it. */
+    private static final Pattern TYPE =
+            Pattern.compile("(?<=(class|interface|record|enum) )io[.]ratelimited[.][\\w.]+(?![\\w.$])");
+
     private static final Set<String> OF_EVERY_OBJECT = Set.of("equals", "hashCode", "toString");
     private static final Set<String> OF_EVERY_ENUM = Set.of("values", "valueOf");
 
@@ -48,15 +56,56 @@ public final class PublicApi {
      */
     public static void requireReviewed() throws IOException, ReflectiveOperationException {
         List<String> lines = lines();
-        if ("accept".equals(System.getProperty("api"))) {
-            Files.write(REVIEWED, lines);
+        requireListed(REVIEWED, "# " + moduleName() + "\n\n", lines);
+        requireListed(PAGE, "## " + moduleName() + "\n\n| type | what it is for |\n|---|---|\n", rows(lines));
+    }
+
+    private static String moduleName() {
+        return Path.of("").toAbsolutePath().getFileName().toString();
+    }
+
+    /** A file has these lines under a heading, which ends with an empty line. With {@code -Dapi=accept} it gets them. */
+    private static void requireListed(Path file, String heading, List<String> lines) throws IOException {
+        String text = Files.readString(file);
+        int start = text.contains(heading) ? text.indexOf(heading) + heading.length() : text.length();
+        int end = text.indexOf("\n\n", start) < 0 ? text.length() : text.indexOf("\n\n", start) + 1;
+        if ("accept".equals(System.getProperty("api")) && start < text.length()) {
+            Files.writeString(
+                    file,
+                    text.substring(0, start) + String.join("\n", lines) + "\n"
+                            + text.substring(Math.min(end, text.length())));
+        } else {
+            assertThat(difference(text.substring(start, end).lines().toList(), lines))
+                    .as(
+                            "%s differs. Where that is meant: mvn -pl %s -am test -Dtest=PublicApiTest"
+                                    + " -Dsurefire.failIfNoSpecifiedTests=false -Dapi=accept",
+                            file, moduleName())
+                    .isEmpty();
         }
-        assertThat(difference(Files.readAllLines(REVIEWED), lines))
-                .as(
-                        "The public API has changed. Where that is meant: mvn -pl %s -am test -Dtest=PublicApiTest"
-                                + " -Dsurefire.failIfNoSpecifiedTests=false -Dapi=accept",
-                        Path.of("").toAbsolutePath().getFileName())
-                .isEmpty();
+    }
+
+    /** A row for each top-level type, with the first sentence of its Javadoc. */
+    private static List<String> rows(List<String> lines) throws IOException {
+        List<String> rows = new ArrayList<>();
+        for (String line : lines) {
+            Matcher type = TYPE.matcher(line);
+            if (type.find()) {
+                rows.add("| `" + type.group() + "` | " + firstSentence(type.group()) + " |");
+            }
+        }
+        return rows;
+    }
+
+    private static String firstSentence(String type) throws IOException {
+        String source = Files.readString(SOURCES.resolve(type.replace('.', '/') + ".java"));
+        int declared = source.indexOf("\npublic ");
+        int start = source.lastIndexOf("/**", declared);
+        return source.substring(start + 3, source.indexOf("*/", start))
+                .replaceAll("\\s*\\n \\*\\s*", " ")
+                .replaceAll("\\{@link(?:plain)? [^ }]+ ([^}]+)}", "$1")
+                .replaceAll("\\{@(?:code|link|value) #?([^}]+)}", "`$1`")
+                .strip()
+                .replaceAll("(?s)\\.(\\s.*)?$", ".");
     }
 
     /** Fails if another package of the module calls itself internal than those that the parent's pom leaves out of Javadoc. */
@@ -67,6 +116,42 @@ public final class PublicApi {
                 .isEqualTo(Stream.of(named.split(","))
                         .filter(name -> Files.isDirectory(SOURCES.resolve(name.replace('.', '/'))))
                         .collect(Collectors.toCollection(TreeSet::new)));
+    }
+
+    /**
+     * Fails if a public type of an internal package is internal neither by the name of its package nor by what Spring Boot
+     * makes of it: auto-configurations, bound properties and endpoints are public by convention, and named by properties.
+     */
+    public static void requireInternalByName() throws IOException, ReflectiveOperationException {
+        Set<String> packages = internalPackages();
+        packages.removeIf(name -> name.contains(".internals"));
+        List<String> others = new ArrayList<>();
+        try (URLClassLoader loader = loaderOfItsOwn()) {
+            for (Class<?> type : visibleTypes(loader)) {
+                if (packages.contains(type.getPackageName())
+                        && type.getEnclosingClass() == null
+                        && Stream.of(type.getAnnotations()).noneMatch(PublicApi::isOfSpringBoot)) {
+                    others.add(type.getName());
+                }
+            }
+        }
+        assertThat(others).isEmpty();
+    }
+
+    private static boolean isOfSpringBoot(Annotation annotation) {
+        return annotation.annotationType().getName().startsWith("org.springframework.boot.");
+    }
+
+    private static List<Class<?>> visibleTypes(ClassLoader loader) throws IOException, ReflectiveOperationException {
+        List<Class<?>> types = new ArrayList<>();
+        for (Path file : filesUnder(CLASSES, ".class")) {
+            String name = nameOf(CLASSES.relativize(file)).replaceAll("\\.class$", "");
+            Class<?> type = name.endsWith("package-info") ? null : Class.forName(name, false, loader);
+            if (type != null && isVisible(type)) {
+                types.add(type);
+            }
+        }
+        return types;
     }
 
     /** The packages of the module whose documentation begins with the word "Internal". */
@@ -84,13 +169,8 @@ public final class PublicApi {
         Set<String> internal = internalPackages();
         List<String> lines = new ArrayList<>();
         try (URLClassLoader loader = loaderOfItsOwn()) {
-            for (Path file : filesUnder(CLASSES, ".class")) {
-                String name = nameOf(CLASSES.relativize(file)).replaceAll("\\.class$", "");
-                if (name.endsWith("package-info")) {
-                    continue;
-                }
-                Class<?> type = Class.forName(name, false, loader);
-                if (!internal.contains(type.getPackageName()) && isVisible(type)) {
+            for (Class<?> type : visibleTypes(loader)) {
+                if (!internal.contains(type.getPackageName())) {
                     lines.addAll(linesOf(type));
                 }
             }
@@ -154,7 +234,7 @@ public final class PublicApi {
 
     private static String header(Class<?> type) {
         StringBuilder header = new StringBuilder();
-        for (Class<? extends java.lang.annotation.Annotation> kind : List.of(Retention.class, Target.class)) {
+        for (Class<? extends Annotation> kind : List.of(Retention.class, Target.class)) {
             if (type.isAnnotationPresent(kind)) {
                 header.append(brief(type.getAnnotation(kind).toString())).append(' ');
             }

@@ -19,6 +19,7 @@ class PublicApiTest {
     @Test
     void theSamePackagesAreInternalForEveryTool() throws Exception {
         PublicApi.requireSameInternalPackages();
+        PublicApi.requireInternalByName();
     }
 
     @Test

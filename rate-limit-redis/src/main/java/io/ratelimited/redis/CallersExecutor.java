@@ -1,6 +1,6 @@
 package io.ratelimited.redis;
 
-import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import java.util.concurrent.Executor;
 
 /**

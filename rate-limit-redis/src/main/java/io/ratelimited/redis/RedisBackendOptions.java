@@ -1,7 +1,7 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import java.time.Duration;
 import java.util.concurrent.Executor;
 

@@ -1,9 +1,9 @@
 package io.ratelimited.redis;
 
-import io.ratelimited.redis.connection.GuardedConnection;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
-import io.ratelimited.redis.limiter.LimiterContext;
+import io.ratelimited.redis.internals.connection.GuardedConnection;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.limiter.LimiterContext;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.HashMap;

@@ -1,11 +1,11 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.connection.GuardedConnection;
-import io.ratelimited.redis.connection.Replies;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
-import io.ratelimited.redis.limiter.LimiterContext;
+import io.ratelimited.redis.internals.connection.GuardedConnection;
+import io.ratelimited.redis.internals.connection.Replies;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.limiter.LimiterContext;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;

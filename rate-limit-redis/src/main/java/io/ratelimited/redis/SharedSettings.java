@@ -1,10 +1,10 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.CanonicalKey;
-import io.ratelimited.redis.connection.GuardedConnection;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
-import io.ratelimited.redis.limiter.LimiterContext;
+import io.ratelimited.redis.internals.connection.GuardedConnection;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.limiter.LimiterContext;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

@@ -9,7 +9,7 @@ import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.connection.Threads;
+import io.ratelimited.redis.internals.connection.Threads;
 import java.time.Instant;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -36,7 +36,7 @@ class ArchitectureTest {
     void onlyThreadsReadsAClockOrStartsAThread() {
         JavaClasses connection = new ClassFileImporter()
                 .withImportOption(new ImportOption.DoNotIncludeTests())
-                .importPackages("io.ratelimited.redis.connection");
+                .importPackages("io.ratelimited.redis.internals.connection");
         assertThat(connection.get(Threads.class).getMethods()).isNotEmpty();
         noClasses()
                 .that()

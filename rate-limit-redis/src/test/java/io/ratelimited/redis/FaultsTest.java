@@ -11,7 +11,7 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.internals.connection.RedisConnector;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

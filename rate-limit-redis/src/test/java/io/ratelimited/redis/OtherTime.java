@@ -1,10 +1,10 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.connection.RedisConnector;
-import io.ratelimited.redis.connection.RedisLink;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.internals.connection.RedisConnector;
+import io.ratelimited.redis.internals.connection.RedisLink;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;

@@ -14,7 +14,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.KeyNames;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -4,7 +4,7 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.internals.connection.LettuceConnector;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

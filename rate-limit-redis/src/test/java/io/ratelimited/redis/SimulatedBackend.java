@@ -1,7 +1,7 @@
 package io.ratelimited.redis;
 
-import io.ratelimited.redis.connection.RedisConnector;
-import io.ratelimited.redis.connection.Threads;
+import io.ratelimited.redis.internals.connection.RedisConnector;
+import io.ratelimited.redis.internals.connection.Threads;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;

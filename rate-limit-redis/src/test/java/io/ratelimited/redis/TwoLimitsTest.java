@@ -7,7 +7,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.KeyNames;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 

@@ -39,7 +39,7 @@ import org.springframework.transaction.support.AbstractPlatformTransactionManage
 import org.springframework.transaction.support.DefaultTransactionStatus;
 
 /** Where the limit stands among the other advice of a method. */
-final class AspectOrderTest {
+public final class AspectOrderTest {
 
     private final ManualTicker ticker = new ManualTicker();
     private @Nullable AnnotationConfigApplicationContext context;
@@ -219,11 +219,11 @@ final class AspectOrderTest {
     }
 
     /** Counts transactions. */
-    static final class Transactions extends AbstractPlatformTransactionManager {
+    public static final class Transactions extends AbstractPlatformTransactionManager {
 
         private static final long serialVersionUID = 1L;
 
-        final transient AtomicInteger begun = new AtomicInteger();
+        public final transient AtomicInteger begun = new AtomicInteger();
 
         @Override
         protected Object doGetTransaction() {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.internals.expression.CallResult;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,8 +2,8 @@ package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;

@@ -1,7 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.internals.expression.CallResult;
 import java.util.concurrent.CompletableFuture;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.internals.expression.CallResult;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;

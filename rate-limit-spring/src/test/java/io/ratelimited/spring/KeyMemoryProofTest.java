@@ -11,7 +11,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.limit.KeyMemory;
+import io.ratelimited.spring.internals.limit.KeyMemory;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.regex.Matcher;

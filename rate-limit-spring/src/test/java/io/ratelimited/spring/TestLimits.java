@@ -2,9 +2,9 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LimitOperations;
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitOperations;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;

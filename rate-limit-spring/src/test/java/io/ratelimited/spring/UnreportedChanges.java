@@ -10,7 +10,8 @@ import org.slf4j.LoggerFactory;
 /** Leaves out the line of each change: ten thousand of them take longer to be written than to be made. */
 public final class UnreportedChanges implements BeforeEachCallback, AfterEachCallback {
 
-    private final Logger reports = (Logger) LoggerFactory.getLogger("io.ratelimited.spring.limit.ChangeReports");
+    private final Logger reports =
+            (Logger) LoggerFactory.getLogger("io.ratelimited.spring.internals.limit.ChangeReports");
 
     @Override
     public void beforeEach(ExtensionContext context) {

@@ -12,7 +12,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.core.overload.LimitChange;
+import io.ratelimited.core.overload.FoundLimitChange;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -66,7 +66,7 @@ interface Gate {
     }
 
     /** {@link #ours(Timeline, long, List)}, whose changes are observed. */
-    static Gate ours(Timeline timeline, long lateNanos, List<String> priorities, Consumer<LimitChange> observer) {
+    static Gate ours(Timeline timeline, long lateNanos, List<String> priorities, Consumer<FoundLimitChange> observer) {
         Limit.Builder limit = Limit.of("simulated", Algorithm.ADAPTIVE).priorities(priorities);
         if (lateNanos > 0) {
             limit.lateAfter(Duration.ofNanos(lateNanos));

@@ -1,6 +1,6 @@
 package io.ratelimited.benchmarks.real;
 
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

@@ -8,11 +8,14 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.memory.block.BlockObservers;
-import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.internals.memory.CellRateLimiter;
+import io.ratelimited.core.internals.memory.block.BlockObservers;
+import io.ratelimited.core.internals.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.core.overload.LimitChange;
-import io.ratelimited.core.several.MemoryLimiter;
+import io.ratelimited.core.overload.FoundLimitChange;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
@@ -123,7 +126,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public void onLimitChange(Consumer<LimitChange> observer) {
+    public void onLimitChange(Consumer<FoundLimitChange> observer) {
         limiter.onLimitChange(observer);
     }
 

@@ -1,7 +1,4 @@
-/**
- * The limiter in memory, {@link io.ratelimited.core.memory.InMemoryRateLimiter}. It has one cell a key; a cell is the state of
- * one algorithm, and its parameters are the limit in the units of that algorithm.
- */
+/** The limiter in memory, {@link io.ratelimited.core.memory.InMemoryRateLimiter}. */
 @NullMarked
 package io.ratelimited.core.memory;
 

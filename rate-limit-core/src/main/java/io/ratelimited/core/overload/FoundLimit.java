@@ -25,7 +25,7 @@ public record FoundLimit(
         long inFlight,
         int waiting,
         List<Long> refused,
-        LimitChange lastChange) {
+        FoundLimitChange lastChange) {
 
     /** Copies the list. */
     public FoundLimit {

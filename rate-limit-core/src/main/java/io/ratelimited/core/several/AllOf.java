@@ -6,6 +6,8 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -105,7 +107,7 @@ public final class AllOf {
      * @param refusals rejections by the index of the claim, from 0; null for a claim whose limit would admit the call
      */
     public static Reservation refused(@Nullable Decision[] refusals) {
-        return new Refusal(refusals);
+        return new Rejection(refusals);
     }
 
     /** Creates the rejection of a call after the limits that reject it were notified. */

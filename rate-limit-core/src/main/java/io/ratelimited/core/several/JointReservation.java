@@ -2,8 +2,8 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.internals.Permits;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;

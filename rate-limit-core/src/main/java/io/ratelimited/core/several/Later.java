@@ -1,8 +1,8 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.internals.Permits;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -46,7 +46,7 @@ record Later(Claim claim, Decision decision) implements Reservation {
 
     @Override
     public void settle(long permits) {
-        throw Permits.nothingToCharge(claim.limiter().limit());
+        throw Permits.nothingToCharge(claim.limiter().limit().name());
     }
 
     @Override

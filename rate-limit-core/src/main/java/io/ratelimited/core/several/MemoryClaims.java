@@ -2,6 +2,8 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

@@ -7,6 +7,8 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.Proxy;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.openapi;
 
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
-import io.ratelimited.spring.web.Refusal;
+import io.ratelimited.spring.internals.web.Rejection;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
 import io.swagger.v3.oas.models.headers.Header;
@@ -160,7 +160,7 @@ final class LimitComponents {
         if (overloaded && isFree(components.getResponses(), OVERLOADED)) {
             ObjectSchema problem = anyProblem(503);
             problem.addProperty(
-                    "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE_OVERLOADED));
+                    "type", new StringSchema().format("uri").maxLength(LONGEST).example(Rejection.TYPE_OVERLOADED));
             ApiResponse busy = new ApiResponse()
                     .description("The service is overloaded.")
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
@@ -191,14 +191,14 @@ final class LimitComponents {
                         .equals(response.getHeaders().get(header).get$ref());
     }
 
-    /** The problem detail of {@link Refusal}. */
+    /** The problem detail of {@link Rejection}. */
     private Schema<?> problem() {
         ObjectSchema problem = anyProblem(status);
         problem.setDescription(
                 "A problem detail of RFC 9457 with the type quota-exceeded, or abnormal-usage-detected if a limit has"
                         + " blocked the caller.");
         problem.addProperty(
-                "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE));
+                "type", new StringSchema().format("uri").maxLength(LONGEST).example(Rejection.TYPE));
         problem.addProperty(
                 "violated-policies",
                 new ArraySchema()

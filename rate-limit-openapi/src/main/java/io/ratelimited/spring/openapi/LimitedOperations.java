@@ -2,10 +2,10 @@ package io.ratelimited.spring.openapi;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.aop.LimitedMethod;
-import io.ratelimited.spring.aop.LimitedMethods;
-import io.ratelimited.spring.call.LimitUse;
-import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.internals.aop.LimitedMethod;
+import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.call.LimitUse;
+import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
 import io.swagger.v3.oas.models.Operation;

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.openapi;
 
-import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
-import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.web.RoutePatterns;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;

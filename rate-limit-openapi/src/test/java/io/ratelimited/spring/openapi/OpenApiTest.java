@@ -10,7 +10,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
-import io.ratelimited.spring.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer;
 import io.swagger.v3.oas.annotations.headers.Header;
 import io.swagger.v3.oas.annotations.responses.ApiResponse;
 import java.io.IOException;

@@ -21,7 +21,7 @@ final class MethodMutants {
                 MethodMutant.skipped(
                         "a node forgets blocks that Redis has told it",
                         Plans.BLOCKS,
-                        "limiter.NodeBlocks",
+                        "limiter.InstanceBlocks",
                         "learn",
                         "change"),
                 MethodMutant.changed(
@@ -33,7 +33,7 @@ final class MethodMutants {
                 MethodMutant.skipped(
                         "Redis does not hear of blocks that began without it",
                         Plans.BLOCKS,
-                        "limiter.NodeBlocks",
+                        "limiter.InstanceBlocks",
                         "offend",
                         "tellRedis"),
                 MethodMutant.skipped(
@@ -321,13 +321,13 @@ final class MethodMutants {
                 MethodMutant.changed(
                         "a node has three times the rate to itself",
                         Plans.OUTAGES,
-                        "limiter.NodeShare",
+                        "limiter.InstanceShare",
                         "paced",
                         ThreeTimesTheRate.class),
                 MethodMutant.changed(
                         "a node has three times the places of a limit of calls in flight to itself",
                         Plans.TINY,
-                        "limiter.NodeShare",
+                        "limiter.InstanceShare",
                         "of",
                         ThreeTimesThePlaces.class),
                 MethodMutant.changed(

@@ -8,7 +8,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.SimulatedBackend;
-import io.ratelimited.redis.connection.Threads;
+import io.ratelimited.redis.internals.connection.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

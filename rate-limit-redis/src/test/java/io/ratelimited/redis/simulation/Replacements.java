@@ -1,7 +1,7 @@
 package io.ratelimited.redis.simulation;
 
-import io.ratelimited.redis.connection.GuardedConnection;
-import io.ratelimited.redis.connection.GuardedConnection.Charge;
+import io.ratelimited.redis.internals.connection.GuardedConnection;
+import io.ratelimited.redis.internals.connection.GuardedConnection.Charge;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;

@@ -1,6 +1,6 @@
 package io.ratelimited.redis.simulation;
 
-import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.internals.connection.Script;
 import io.ratelimited.redis.simulation.Simulations.Plans;
 import java.io.IOException;
 import java.net.URISyntaxException;

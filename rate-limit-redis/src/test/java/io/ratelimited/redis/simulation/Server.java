@@ -1,6 +1,6 @@
 package io.ratelimited.redis.simulation;
 
-import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.internals.connection.Script;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;

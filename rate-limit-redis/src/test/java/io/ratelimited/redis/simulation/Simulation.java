@@ -3,7 +3,7 @@ package io.ratelimited.redis.simulation;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.redis.RedisHealth;
-import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.KeyNames;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.text.PropertyText;
-import io.ratelimited.spring.text.SimilarName;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.text.PropertyText;
+import io.ratelimited.spring.internals.text.SimilarName;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;

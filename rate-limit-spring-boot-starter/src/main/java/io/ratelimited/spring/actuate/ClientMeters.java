@@ -4,8 +4,8 @@ import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
-import io.ratelimited.spring.client.LimitedClient;
-import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.internals.client.LimitedClient;
+import io.ratelimited.spring.internals.client.LimitedClients;
 import java.util.function.ToDoubleFunction;
 import org.springframework.beans.factory.ObjectProvider;
 

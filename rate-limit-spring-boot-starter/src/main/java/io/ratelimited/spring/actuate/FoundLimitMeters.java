@@ -7,7 +7,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.TimeGauge;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
-import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -4,14 +4,14 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.candidates.CandidateReport.Candidate;
+import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.backend.SharedChanges;
-import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LimitCandidates;
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.overload.FoundLimitHistory;
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitCandidates;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.overload.FoundLimitHistory;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.Comparator;
@@ -28,7 +28,7 @@ final class LimitReport {
 
     private static final int SHOWN_KEYS = 10;
 
-    private final RefusedKeys refused;
+    private final RejectedKeys refused;
     private final ShownKeys keys;
     private final ShownBlocks blocks;
     private final Function<String, List<Map<String, Object>>> routes;
@@ -39,7 +39,7 @@ final class LimitReport {
      * @param elsewhere the different terms that other instances have for a limit
      */
     LimitReport(
-            RefusedKeys refused,
+            RejectedKeys refused,
             ShownKeys keys,
             ShownBlocks blocks,
             Function<String, List<Map<String, Object>>> routes,

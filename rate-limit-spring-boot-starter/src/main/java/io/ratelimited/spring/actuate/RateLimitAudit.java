@@ -1,7 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.RateLimitChangedEvent;
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.actuate.audit.listener.AuditApplicationEvent;
 import org.springframework.boot.autoconfigure.AutoConfiguration;

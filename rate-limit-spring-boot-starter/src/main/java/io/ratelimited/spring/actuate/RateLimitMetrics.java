@@ -5,7 +5,7 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitCharge;
 import io.ratelimited.spring.RateLimitDecision;
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.beans.factory.DisposableBean;

@@ -2,11 +2,11 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.client.LimitedClient;
-import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LimitOperations;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.client.LimitedClient;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitOperations;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.security.Principal;
 import java.util.Collection;
 import java.util.Comparator;

@@ -2,15 +2,15 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.client.LimitedClients;
-import io.ratelimited.spring.limit.InstanceDifferences;
-import io.ratelimited.spring.limit.LimitOperations;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.request.ContextRequests;
-import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
+import io.ratelimited.spring.internals.client.LimitedClients;
+import io.ratelimited.spring.internals.limit.InstanceDifferences;
+import io.ratelimited.spring.internals.limit.LimitOperations;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.request.ContextRequests;
+import io.ratelimited.spring.internals.web.RouteLimits;
 import java.util.List;
 import java.util.Set;
 import org.springframework.beans.factory.ObjectProvider;
@@ -44,8 +44,8 @@ public final class RateLimitsEndpointAutoConfiguration {
     @Bean("io.ratelimited.rateLimitRefusedKeys")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnMissingBean
-    RefusedKeys rateLimitRefusedKeys() {
-        return new RefusedKeys();
+    RejectedKeys rateLimitRefusedKeys() {
+        return new RejectedKeys();
     }
 
     @Bean("io.ratelimited.rateLimitsEndpoint")
@@ -54,7 +54,7 @@ public final class RateLimitsEndpointAutoConfiguration {
     RateLimitsEndpoint rateLimitsEndpoint(
             LimitRegistry registry,
             ContextRequests requests,
-            RefusedKeys refused,
+            RejectedKeys refused,
             RateLimitProperties properties,
             ObjectProvider<Ticker> ticker,
             ObjectProvider<RouteLimits> routes,

@@ -2,7 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.text.KeyMask;
+import io.ratelimited.spring.internals.text.KeyMask;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.security.Principal;
 import java.util.Arrays;
 import java.util.HashMap;

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.limit.KeyMemory;
-import io.ratelimited.spring.limit.LimitSettings;
-import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.internals.limit.KeyMemory;
+import io.ratelimited.spring.internals.limit.LimitSettings;
+import io.ratelimited.spring.internals.limit.SettingsSource;
 import java.util.Set;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;

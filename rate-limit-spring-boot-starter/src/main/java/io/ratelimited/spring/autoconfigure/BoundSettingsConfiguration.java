@@ -1,7 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.SettingsSource;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;

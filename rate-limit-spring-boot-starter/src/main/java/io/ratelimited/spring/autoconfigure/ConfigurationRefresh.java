@@ -1,8 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.text.LogText;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.BindHandler;
 import org.springframework.boot.context.properties.bind.Bindable;
@@ -18,7 +18,7 @@ import org.springframework.core.env.Environment;
  * Changes limits in use when the configuration has changed, as Spring Cloud announces it by its {@code
  * EnvironmentChangeEvent}; that class is known by name only. An invalid value is logged, and nothing is changed.
  */
-public final class ConfigurationRefresh implements SmartApplicationListener {
+final class ConfigurationRefresh implements SmartApplicationListener {
 
     private static final LogText.Lines LOG = LogText.lines(ConfigurationRefresh.class);
     private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";

@@ -2,6 +2,7 @@ package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.config.RateLimitConfiguration;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;

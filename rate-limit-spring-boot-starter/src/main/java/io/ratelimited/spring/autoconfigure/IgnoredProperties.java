@@ -1,8 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.autoconfigure.KnownProperties.Unknown;
-import io.ratelimited.spring.text.LogText;
-import io.ratelimited.spring.text.SimilarName;
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.SimilarName;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.text.SimilarName;
+import io.ratelimited.spring.internals.text.SimilarName;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
 import java.lang.reflect.Type;
@@ -15,7 +15,7 @@ import org.springframework.boot.context.properties.source.ConfigurationPropertyN
 import org.springframework.boot.context.properties.source.ConfigurationPropertyName.Form;
 
 /** The names of the properties under {@code rate-limit}, as the records have them that they are bound to. */
-public final class KnownProperties {
+final class KnownProperties {
 
     /** The prefix of every property. */
     public static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");

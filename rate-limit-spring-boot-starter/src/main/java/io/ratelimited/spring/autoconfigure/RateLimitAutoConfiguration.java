@@ -1,11 +1,12 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.config.RateLimitConfiguration;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.request.ContextRequests;
-import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.UncountedRoutes;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.request.ContextRequests;
+import io.ratelimited.spring.internals.web.RouteLimits;
+import io.ratelimited.spring.internals.web.UncountedRoutes;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;

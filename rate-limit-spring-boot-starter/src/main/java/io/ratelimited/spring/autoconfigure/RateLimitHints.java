@@ -1,13 +1,13 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.aop.BeanTypes;
-import io.ratelimited.spring.aop.Declaration;
-import io.ratelimited.spring.aop.Declarations;
-import io.ratelimited.spring.client.OutgoingRequest;
-import io.ratelimited.spring.expression.CallRoot;
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.ResolvedLimit;
+import io.ratelimited.spring.internals.aop.BeanTypes;
+import io.ratelimited.spring.internals.aop.Declaration;
+import io.ratelimited.spring.internals.aop.Declarations;
+import io.ratelimited.spring.internals.client.OutgoingRequest;
+import io.ratelimited.spring.internals.expression.CallRoot;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.ResolvedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Objects;

@@ -1,13 +1,13 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.aop.RateLimitAdvisor;
-import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.fields.HeaderStyle;
-import io.ratelimited.spring.limit.KeyMemory;
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.LimitSettings;
-import io.ratelimited.spring.web.RouteProperties;
+import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
+import io.ratelimited.spring.internals.client.ClientProperties;
+import io.ratelimited.spring.internals.limit.KeyMemory;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.LimitSettings;
+import io.ratelimited.spring.internals.web.RouteProperties;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;

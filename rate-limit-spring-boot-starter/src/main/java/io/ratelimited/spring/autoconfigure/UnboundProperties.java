@@ -22,7 +22,7 @@ import org.springframework.boot.context.properties.source.ConfigurationPropertyS
  * then reports lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown
  * properties.
  */
-public final class UnboundProperties extends AbstractBindHandler {
+final class UnboundProperties extends AbstractBindHandler {
 
     /** Maps, whose keys may be numbers. */
     private static final Set<String> MAPS = Set.of("limits", "tiers");

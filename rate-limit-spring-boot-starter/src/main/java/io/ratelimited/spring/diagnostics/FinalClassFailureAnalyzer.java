@@ -1,7 +1,7 @@
 package io.ratelimited.spring.diagnostics;
 
-import io.ratelimited.spring.aop.BeanTypes;
-import io.ratelimited.spring.aop.Declarations;
+import io.ratelimited.spring.internals.aop.BeanTypes;
+import io.ratelimited.spring.internals.aop.Declarations;
 import java.lang.reflect.Modifier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopConfigException;

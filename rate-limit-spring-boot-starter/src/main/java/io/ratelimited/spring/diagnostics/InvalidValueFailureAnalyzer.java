@@ -1,6 +1,6 @@
 package io.ratelimited.spring.diagnostics;
 
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.source.ConfigurationProperty;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.SharedSettings;
-import io.ratelimited.spring.limit.InstanceDifferences;
+import io.ratelimited.spring.internals.limit.InstanceDifferences;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.event.ContextRefreshedEvent;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.redis;
 
-import io.ratelimited.spring.autoconfigure.NamedBackends;
+import io.ratelimited.spring.internals.boot.NamedBackends;
 import org.springframework.boot.autoconfigure.condition.ConditionMessage;
 import org.springframework.boot.autoconfigure.condition.ConditionOutcome;
 import org.springframework.boot.autoconfigure.condition.SpringBootCondition;

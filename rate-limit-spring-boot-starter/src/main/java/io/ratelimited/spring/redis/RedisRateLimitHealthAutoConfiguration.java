@@ -1,7 +1,7 @@
 package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;

@@ -8,7 +8,7 @@ import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.candidates.CandidatesCommand;
+import io.ratelimited.core.internals.candidates.CandidatesCommand;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.TestLimits;

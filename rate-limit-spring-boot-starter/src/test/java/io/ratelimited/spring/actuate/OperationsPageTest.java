@@ -3,7 +3,7 @@ package io.ratelimited.spring.actuate;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

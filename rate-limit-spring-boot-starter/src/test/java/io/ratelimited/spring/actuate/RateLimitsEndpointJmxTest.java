@@ -186,7 +186,7 @@ class RateLimitsEndpointJmxTest {
                         .hasNotFailed()
                         .hasSingleBean(RateLimits.class)
                         .doesNotHaveBean(RateLimitsEndpoint.class)
-                        .doesNotHaveBean(RefusedKeys.class));
+                        .doesNotHaveBean(RejectedKeys.class));
     }
 
     @Test
@@ -195,7 +195,7 @@ class RateLimitsEndpointJmxTest {
                 .run(context -> assertThat(context)
                         .hasNotFailed()
                         .doesNotHaveBean(RateLimitsEndpoint.class)
-                        .doesNotHaveBean(RefusedKeys.class));
+                        .doesNotHaveBean(RejectedKeys.class));
     }
 
     @Test

@@ -7,7 +7,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;

@@ -6,7 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.internals.web.RouteLimits;
 import java.lang.reflect.AnnotatedElement;
 import java.util.HashSet;
 import java.util.List;

@@ -16,5 +16,6 @@ class PublicApiTest {
     @Test
     void theSamePackagesAreInternalForEveryTool() throws Exception {
         PublicApi.requireSameInternalPackages();
+        PublicApi.requireInternalByName();
     }
 }

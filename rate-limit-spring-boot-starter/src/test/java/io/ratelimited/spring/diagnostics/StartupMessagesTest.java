@@ -7,7 +7,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
-import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;

@@ -17,7 +17,7 @@ import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
-import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.KeyNames;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;

@@ -14,7 +14,7 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.web.RunningServer;
+import io.ratelimited.spring.internals.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

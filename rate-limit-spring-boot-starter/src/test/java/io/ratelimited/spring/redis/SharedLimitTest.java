@@ -10,7 +10,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisProcess;
-import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.KeyNames;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimited;

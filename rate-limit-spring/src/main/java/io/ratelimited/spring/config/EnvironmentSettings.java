@@ -1,13 +1,13 @@
 package io.ratelimited.spring.config;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.limit.KeyMemory;
-import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.LimitSettings;
-import io.ratelimited.spring.limit.SettingsSource;
-import io.ratelimited.spring.text.LogText;
-import io.ratelimited.spring.text.RelaxedNames;
-import io.ratelimited.spring.text.SimilarName;
+import io.ratelimited.spring.internals.limit.KeyMemory;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.LimitSettings;
+import io.ratelimited.spring.internals.limit.SettingsSource;
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.RelaxedNames;
+import io.ratelimited.spring.internals.text.SimilarName;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;

@@ -1,10 +1,10 @@
 package io.ratelimited.spring.config;
 
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.RequestThreads;
-import io.ratelimited.spring.limit.SettingsSource;
-import io.ratelimited.spring.request.ContextRequests;
-import io.ratelimited.spring.request.CurrentRequest;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.SettingsSource;
+import io.ratelimited.spring.internals.request.ContextRequests;
+import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.util.Collection;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.ApplicationContext;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.config;
 
-import io.ratelimited.spring.limit.SettingsSource;
+import io.ratelimited.spring.internals.limit.SettingsSource;
 import org.springframework.aop.config.AopConfigUtils;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;

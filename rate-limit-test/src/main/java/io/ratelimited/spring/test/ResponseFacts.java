@@ -1,6 +1,6 @@
 package io.ratelimited.spring.test;
 
-import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.internals.web.LimitHeaders;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.function.Supplier;
@@ -45,7 +45,7 @@ record ResponseFacts(
         Pattern named = body.contains("violated-policies")
                 ? Pattern.compile(
                         "violated-policies\"?[:=]\\s*\\[([^]]*,)?\\s*\"?" + Pattern.quote(limit) + "\"?\\s*[],]")
-                : Pattern.compile("(^|, )" + Pattern.quote(LimitFields.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)");
+                : Pattern.compile("(^|, )" + Pattern.quote(LimitHeaders.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)");
         String field = header.apply("RateLimit");
         boolean found = named.matcher(body.contains("violated-policies") ? body : field == null ? "" : field)
                 .find();
@@ -58,7 +58,7 @@ record ResponseFacts(
     }
 
     void retryAfter(Duration expected) {
-        String seconds = String.valueOf(LimitFields.retryAfterSeconds(expected));
+        String seconds = String.valueOf(LimitHeaders.retryAfterSeconds(expected));
         require(seconds.equals(header.apply("Retry-After")), "Retry-After: " + seconds);
     }
 

@@ -3,10 +3,10 @@ package io.ratelimited.spring.test;
 import static io.ratelimited.spring.test.RateLimitAssertions.assertThatCall;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.several.MemoryLimiter;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.spring.RateLimited;
-import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import org.junit.jupiter.api.RepeatedTest;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;

@@ -1,22 +1,22 @@
 package io.ratelimited.spring.autoconfigure.client;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.call.LimitEnforcer;
-import io.ratelimited.spring.client.AnswerFields;
-import io.ratelimited.spring.client.AnsweringHost;
-import io.ratelimited.spring.client.BlockingClientInterceptor;
-import io.ratelimited.spring.client.ClientProperties;
-import io.ratelimited.spring.client.LimitedClients;
-import io.ratelimited.spring.client.OkHttpInterceptor;
-import io.ratelimited.spring.client.OwnBuilders;
-import io.ratelimited.spring.client.ReactiveClientFilter;
-import io.ratelimited.spring.client.SentOnce;
-import io.ratelimited.spring.client.UnlimitedClients;
 import io.ratelimited.spring.fields.RateLimitHeaderReader;
-import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.internals.boot.OnEnabledCondition;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.client.BlockingClientInterceptor;
+import io.ratelimited.spring.internals.client.ClientProperties;
+import io.ratelimited.spring.internals.client.LimitedClients;
+import io.ratelimited.spring.internals.client.OkHttpInterceptor;
+import io.ratelimited.spring.internals.client.OwnBuilders;
+import io.ratelimited.spring.internals.client.ReactiveClientFilter;
+import io.ratelimited.spring.internals.client.RespondingHost;
+import io.ratelimited.spring.internals.client.ResponseHeaders;
+import io.ratelimited.spring.internals.client.SentOnce;
+import io.ratelimited.spring.internals.client.UnlimitedClients;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.util.List;
 import java.util.Map;
@@ -101,7 +101,7 @@ public final class ClientRateLimitAutoConfiguration {
                         "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property. [RL-113]");
             }
             return new LimitedClients(
-                    clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
+                    clients, registry, enforcer, readers.getIfAvailable(() -> ResponseHeaders::read), beans);
         }
 
         /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
@@ -136,7 +136,7 @@ public final class ClientRateLimitAutoConfiguration {
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
                 LimitedClients clients) {
             return builder -> builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients))
-                    .addResponseInterceptorLast(new AnsweringHost(clients)));
+                    .addResponseInterceptorLast(new RespondingHost(clients)));
         }
     }
 

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.autoconfigure.client;
 
-import io.ratelimited.spring.client.LimitedClient;
-import io.ratelimited.spring.client.LimitedClients;
-import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.internals.client.LimitedClient;
+import io.ratelimited.spring.internals.client.LimitedClients;
+import io.ratelimited.spring.internals.text.LogText;
 import java.util.List;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;

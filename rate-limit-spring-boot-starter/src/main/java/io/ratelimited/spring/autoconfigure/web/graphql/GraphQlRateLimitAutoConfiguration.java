@@ -1,10 +1,10 @@
 package io.ratelimited.spring.autoconfigure.web.graphql;
 
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
-import io.ratelimited.spring.call.LimitEnforcer;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.web.InvalidPermitsLog;
-import io.ratelimited.spring.web.graphql.GraphQlRefusals;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.graphql.GraphQlRejections;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -29,7 +29,7 @@ public final class GraphQlRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitGraphQlRefusals")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    GraphQlRefusals rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
-        return new GraphQlRefusals(limits, new InvalidPermitsLog(enforcer.ticker()));
+    GraphQlRejections rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
+        return new GraphQlRejections(limits, new InvalidPermitsLog(enforcer.ticker()));
     }
 }

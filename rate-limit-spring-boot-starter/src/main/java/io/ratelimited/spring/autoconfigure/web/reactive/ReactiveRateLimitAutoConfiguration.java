@@ -4,31 +4,31 @@ import io.micrometer.context.ContextRegistry;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
-import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
-import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.web.CatchAllCheck;
-import io.ratelimited.spring.web.ClientAddress;
-import io.ratelimited.spring.web.InvalidPermitsLog;
-import io.ratelimited.spring.web.LimitFields;
-import io.ratelimited.spring.web.Problems;
-import io.ratelimited.spring.web.RouteCheck;
-import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.RoutePatterns;
-import io.ratelimited.spring.web.TrustedProxies;
-import io.ratelimited.spring.web.reactive.BlockingExecution;
-import io.ratelimited.spring.web.reactive.ForwardingTransformers;
-import io.ratelimited.spring.web.reactive.LimitedHandlers;
-import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
-import io.ratelimited.spring.web.reactive.ReactiveClients;
-import io.ratelimited.spring.web.reactive.ReactiveCors;
-import io.ratelimited.spring.web.reactive.ReactiveHandlers;
-import io.ratelimited.spring.web.reactive.ReactiveLogins;
-import io.ratelimited.spring.web.reactive.ReactiveRefusals;
-import io.ratelimited.spring.web.reactive.ReactiveRequests;
-import io.ratelimited.spring.web.reactive.ReactiveVersions;
+import io.ratelimited.spring.internals.boot.ForwardedHeadersCheck;
+import io.ratelimited.spring.internals.boot.RouteConfiguration;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.web.CatchAllCheck;
+import io.ratelimited.spring.internals.web.ClientAddress;
+import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.Problems;
+import io.ratelimited.spring.internals.web.RouteCheck;
+import io.ratelimited.spring.internals.web.RouteLimits;
+import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.TrustedProxies;
+import io.ratelimited.spring.internals.web.reactive.BlockingExecution;
+import io.ratelimited.spring.internals.web.reactive.ForwardingTransformers;
+import io.ratelimited.spring.internals.web.reactive.LimitedHandlers;
+import io.ratelimited.spring.internals.web.reactive.RateLimitWebFilter;
+import io.ratelimited.spring.internals.web.reactive.ReactiveClients;
+import io.ratelimited.spring.internals.web.reactive.ReactiveCors;
+import io.ratelimited.spring.internals.web.reactive.ReactiveHandlers;
+import io.ratelimited.spring.internals.web.reactive.ReactiveLogins;
+import io.ratelimited.spring.internals.web.reactive.ReactiveRejections;
+import io.ratelimited.spring.internals.web.reactive.ReactiveRequests;
+import io.ratelimited.spring.internals.web.reactive.ReactiveVersions;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -72,7 +72,7 @@ public final class ReactiveRateLimitAutoConfiguration {
                 ClientAddress.of(
                         properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),
                 TrustedProxies.of(properties.http().trustedProxies()),
-                new LimitFields.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
+                new LimitHeaders.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
     }
 
     @Bean("io.ratelimited.rateLimitRawRequests")
@@ -83,14 +83,14 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitReactiveRefusals")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    ReactiveRefusals rateLimitReactiveRefusals(
+    ReactiveRejections rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
             LimitRegistry limits,
             ReactiveCors cors,
             LimitEnforcer enforcer,
             ApplicationContext context) {
-        return new ReactiveRefusals(
+        return new ReactiveRejections(
                 properties.http().status(),
                 requests,
                 limits,
@@ -183,8 +183,8 @@ public final class ReactiveRateLimitAutoConfiguration {
         @Bean("io.ratelimited.errorAttributes")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-        RefusalErrorAttributes errorAttributes() {
-            return new RefusalErrorAttributes();
+        RejectionErrorAttributes errorAttributes() {
+            return new RejectionErrorAttributes();
         }
     }
 

@@ -3,33 +3,33 @@ package io.ratelimited.spring.autoconfigure.web.servlet;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
-import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
-import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
-import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.RequestThreads;
-import io.ratelimited.spring.web.CatchAllCheck;
-import io.ratelimited.spring.web.ClientAddress;
-import io.ratelimited.spring.web.InvalidPermitsLog;
-import io.ratelimited.spring.web.LimitFields;
-import io.ratelimited.spring.web.Problems;
-import io.ratelimited.spring.web.RouteCheck;
-import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.RoutePatterns;
-import io.ratelimited.spring.web.TrustedProxies;
-import io.ratelimited.spring.web.servlet.FieldsFilter;
-import io.ratelimited.spring.web.servlet.ForwardingFilters;
-import io.ratelimited.spring.web.servlet.MvcRefusals;
-import io.ratelimited.spring.web.servlet.RateLimitFilter;
-import io.ratelimited.spring.web.servlet.RefusalFilter;
-import io.ratelimited.spring.web.servlet.RefusalPage;
-import io.ratelimited.spring.web.servlet.ServletCors;
-import io.ratelimited.spring.web.servlet.ServletHandlers;
-import io.ratelimited.spring.web.servlet.ServletLogins;
-import io.ratelimited.spring.web.servlet.ServletRefusals;
-import io.ratelimited.spring.web.servlet.ServletRequests;
-import io.ratelimited.spring.web.servlet.ServletVersions;
+import io.ratelimited.spring.internals.boot.ForwardedHeadersCheck;
+import io.ratelimited.spring.internals.boot.RouteConfiguration;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.web.CatchAllCheck;
+import io.ratelimited.spring.internals.web.ClientAddress;
+import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.Problems;
+import io.ratelimited.spring.internals.web.RouteCheck;
+import io.ratelimited.spring.internals.web.RouteLimits;
+import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.TrustedProxies;
+import io.ratelimited.spring.internals.web.servlet.ForwardingFilters;
+import io.ratelimited.spring.internals.web.servlet.HeadersFilter;
+import io.ratelimited.spring.internals.web.servlet.MvcRejections;
+import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
+import io.ratelimited.spring.internals.web.servlet.RejectionFilter;
+import io.ratelimited.spring.internals.web.servlet.RejectionPage;
+import io.ratelimited.spring.internals.web.servlet.ServletCors;
+import io.ratelimited.spring.internals.web.servlet.ServletHandlers;
+import io.ratelimited.spring.internals.web.servlet.ServletLogins;
+import io.ratelimited.spring.internals.web.servlet.ServletRejections;
+import io.ratelimited.spring.internals.web.servlet.ServletRequests;
+import io.ratelimited.spring.internals.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.ws.rs.ext.ExceptionMapper;
@@ -85,7 +85,7 @@ public final class ServletRateLimitAutoConfiguration {
                 ClientAddress.of(
                         properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),
                 TrustedProxies.of(properties.http().trustedProxies()),
-                new LimitFields.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
+                new LimitHeaders.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
     }
 
     @Bean("io.ratelimited.rateLimitRequestThreads")
@@ -109,15 +109,15 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitServletRefusals")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    ServletRefusals rateLimitServletRefusals(
+    ServletRejections rateLimitServletRefusals(
             RateLimitProperties properties,
             ServletRequests requests,
             LimitRegistry limits,
             LimitEnforcer enforcer,
             ApplicationContext context,
             ServletCors cors,
-            ObjectProvider<ServletRefusals.Mvc> mvc) {
-        return new ServletRefusals(
+            ObjectProvider<ServletRejections.Mvc> mvc) {
+        return new ServletRejections(
                 properties.http().status(),
                 requests,
                 limits,
@@ -129,16 +129,16 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitFieldsFilter")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    FilterRegistrationBean<FieldsFilter> rateLimitFieldsFilter(RouteLimits limits) {
-        return registered(new FieldsFilter(limits), FieldsFilter.ORDER);
+    FilterRegistrationBean<HeadersFilter> rateLimitFieldsFilter(RouteLimits limits) {
+        return registered(new HeadersFilter(limits), HeadersFilter.ORDER);
     }
 
     @Bean("io.ratelimited.rateLimitRefusalFilter")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
-            ServletRefusals refusals, ObjectProvider<RefusalPage.Pages> pages) {
-        RefusalPage page = new RefusalPage(pages.getIfAvailable(() -> () -> null));
-        return registered(new RefusalFilter(refusals, page), RefusalFilter.ORDER);
+    FilterRegistrationBean<RejectionFilter> rateLimitRefusalFilter(
+            ServletRejections refusals, ObjectProvider<RejectionPage.Pages> pages) {
+        RejectionPage page = new RejectionPage(pages.getIfAvailable(() -> () -> null));
+        return registered(new RejectionFilter(refusals, page), RejectionFilter.ORDER);
     }
 
     private static <F extends Filter> FilterRegistrationBean<F> registered(F filter, int order) {
@@ -183,7 +183,7 @@ public final class ServletRateLimitAutoConfiguration {
             RouteLimits limits,
             RoutePatterns routes,
             ServletRequests requests,
-            ServletRefusals refusals,
+            ServletRejections refusals,
             ServletCors cors,
             ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
@@ -197,7 +197,7 @@ public final class ServletRateLimitAutoConfiguration {
             RouteLimits limits,
             RoutePatterns routes,
             ServletRequests requests,
-            ServletRefusals refusals,
+            ServletRejections refusals,
             ServletCors cors,
             ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
@@ -212,28 +212,28 @@ public final class ServletRateLimitAutoConfiguration {
 
         @Bean("io.ratelimited.rateLimitMvcRefusals")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-        MvcRefusals rateLimitMvcRefusals(ServletRefusals refusals, ApplicationContext context) {
-            return new MvcRefusals(refusals, context);
+        MvcRejections rateLimitMvcRefusals(ServletRejections refusals, ApplicationContext context) {
+            return new MvcRejections(refusals, context);
         }
 
         @Bean("io.ratelimited.rateLimitRefusalHeaders")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-        MvcRefusals.Headers rateLimitRefusalHeaders(ServletRefusals refusals) {
-            return new MvcRefusals.Headers(refusals);
+        MvcRejections.Headers rateLimitRefusalHeaders(ServletRejections refusals) {
+            return new MvcRejections.Headers(refusals);
         }
 
         @Bean("io.ratelimited.rateLimitErrorPages")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-        RefusalPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
+        RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
             return () -> dispatcherOf(dispatcher.getIfUnique());
         }
 
-        private static RefusalPage.@Nullable Dispatcher dispatcherOf(
+        private static RejectionPage.@Nullable Dispatcher dispatcherOf(
                 @Nullable ServletRegistrationBean<DispatcherServlet> registered) {
             if (registered == null || registered.getServlet() == null) {
                 return null;
             }
-            return new RefusalPage.Dispatcher(registered.getServletName(), registered.getServlet());
+            return new RejectionPage.Dispatcher(registered.getServletName(), registered.getServlet());
         }
     }
 
@@ -244,8 +244,8 @@ public final class ServletRateLimitAutoConfiguration {
 
         @Bean("io.ratelimited.rateLimitJerseyRefusals")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-        static BeanPostProcessor rateLimitJerseyRefusals(ObjectProvider<ServletRefusals> refusals) {
-            return JerseyRefusals.registering(refusals::getObject);
+        static BeanPostProcessor rateLimitJerseyRefusals(ObjectProvider<ServletRejections> refusals) {
+            return JerseyRejections.registering(refusals::getObject);
         }
     }
 
@@ -258,8 +258,8 @@ public final class ServletRateLimitAutoConfiguration {
         @Bean("io.ratelimited.errorAttributes")
         @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-        RefusalErrorAttributes errorAttributes() {
-            return new RefusalErrorAttributes();
+        RejectionErrorAttributes errorAttributes() {
+            return new RejectionErrorAttributes();
         }
     }
 }

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.autoconfigure.web.servlet;
 
-import io.ratelimited.spring.web.servlet.ServletRequests;
+import io.ratelimited.spring.internals.web.servlet.ServletRequests;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;

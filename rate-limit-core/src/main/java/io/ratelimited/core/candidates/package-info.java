@@ -1,8 +1,0 @@
-/**
- * Internal. Which number: what other rates of a limit would have done with the same calls. Decides about none of them.
- * Experimental: may change in a minor release.
- */
-@NullMarked
-package io.ratelimited.core.candidates;
-
-import org.jspecify.annotations.NullMarked;

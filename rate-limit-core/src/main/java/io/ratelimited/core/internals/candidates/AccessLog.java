@@ -1,0 +1,132 @@
+package io.ratelimited.core.internals.candidates;
+
+import java.time.DateTimeException;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads lines of an access log: the Common Log Format, with or without the referer and the agent of the combined one, or an
+ * object of JSON a line. Immutable.
+ *
+ * @param key the field that is the key, as in {@code host}, or {@code request.remote_ip} of an object in an object; null for one
+ *     limit for all calls
+ * @param time the field that is the time
+ */
+record AccessLog(@Nullable String key, String time) {
+
+    private static final String QUOTED = "\"([^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+)\"";
+    private static final Pattern COMMON = Pattern.compile("(\\S++) (\\S++) (.*?) \\[([^\\]]++)] " + QUOTED
+            + " (\\d{3}|-) (\\S++)(?: " + QUOTED + " " + QUOTED + ")?.*+");
+    /** The fields of a line, in the order of the groups. */
+    private static final String[] FIELDS = {
+        "host", "ident", "user", "time", "request", "status", "bytes", "referer", "agent"
+    };
+    /** The next part of an object: the name of a member, a text, another value, or a mark. */
+    private static final Pattern JSON = Pattern.compile("\\s*+(?:" + QUOTED + "\\s*+:|" + QUOTED
+            + "(?=\\s*+[,}\\]])|([\\w.+-]++)(?=\\s*+[,}\\]])|([{\\[])|([}\\]])|,)\\s*+");
+
+    private static final Pattern ESCAPE = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
+    private static final int DEEPEST = 32;
+    private static final DateTimeFormatter COMMON_TIME =
+            DateTimeFormatter.ofPattern("dd/MMM/yyyy:HH:mm:ss Z", Locale.ENGLISH);
+
+    /** A call: nanoseconds since 1970, and its key, null where the field is missing or {@code -}. */
+    record Call(long epochNanos, @Nullable String key) {}
+
+    /** @throws IllegalArgumentException when the line cannot be read; the message says why */
+    Call read(String line) {
+        boolean json = line.startsWith("{");
+        Map<String, String> fields = json ? json(line) : common(line);
+        String at = fields.get(time);
+        String caller = fields.get(key);
+        if (at == null || (key != null && caller == null && !json)) {
+            throw new IllegalArgumentException(
+                    "there is no field " + (at == null ? time : key) + ", only " + fields.keySet());
+        }
+        return new Call(nanos(at), "-".equals(caller) ? null : caller);
+    }
+
+    private static Map<String, String> common(String line) {
+        Matcher matcher = COMMON.matcher(line);
+        if (!matcher.matches()) {
+            throw new IllegalArgumentException("it is neither in the Common Log Format nor a JSON object");
+        }
+        Map<String, String> fields = new HashMap<>();
+        for (int i = 0; i < FIELDS.length; i++) {
+            if (matcher.group(i + 1) != null) {
+                fields.put(FIELDS[i], matcher.group(i + 1));
+            }
+        }
+        return fields;
+    }
+
+    /** The texts, numbers and words of an object, by their names; those of inner objects have the names of both: {@code a.b}. */
+    private static Map<String, String> json(String line) {
+        Map<String, String> fields = new HashMap<>();
+        Deque<String> outer = new ArrayDeque<>();
+        String name = "";
+        Matcher part = JSON.matcher(line);
+        for (; part.lookingAt() && outer.size() <= DEEPEST; part.region(part.end(), line.length())) {
+            if (part.group(1) != null) {
+                String of = outer.getFirst();
+                name = (of.isEmpty() ? "" : of + ".") + unescaped(part.group(1));
+            } else if (part.group(2) != null) {
+                fields.put(name, unescaped(part.group(2)));
+            } else if (part.group(3) != null && !part.group(3).equals("null")) {
+                fields.put(name, part.group(3));
+            } else if (part.group(4) != null) {
+                outer.push(name);
+            } else if (part.group(5) != null) {
+                name = outer.pop();
+            }
+        }
+        if (!outer.isEmpty() || part.regionStart() < line.length()) {
+            throw new IllegalArgumentException(
+                    "it is no complete object of JSON, or has more than " + DEEPEST + " in one another");
+        }
+        return fields;
+    }
+
+    private static String unescaped(String text) {
+        return ESCAPE.matcher(text).replaceAll(escape -> Matcher.quoteReplacement(unescaped(escape)));
+    }
+
+    private static String unescaped(MatchResult escape) {
+        return escape.group(1) != null
+                ? String.valueOf((char) Integer.parseInt(escape.group(1), 16))
+                : escape.group().equals("\\/") ? "/" : escape.group().translateEscapes();
+    }
+
+    /** A time of the Common Log Format, of ISO 8601 with its offset, or a number of seconds, or of parts of them, since 1970. */
+    private static long nanos(String text) {
+        try {
+            if (text.matches("\\d{1,19}([.]\\d*)?([eE][+]?\\d+)?")) {
+                double seconds = Double.parseDouble(text);
+                while (seconds >= 1e11) {
+                    seconds /= 1e3;
+                }
+                return Math.multiplyExact((long) (seconds * 1e6), 1_000L);
+            }
+            Instant instant = (text.indexOf('/') > 0
+                            ? OffsetDateTime.parse(text, COMMON_TIME)
+                            : OffsetDateTime.parse(text.replaceFirst("([+-]\\d\\d)(\\d\\d)$", "$1:$2")))
+                    .toInstant();
+            return Math.addExact(Math.multiplyExact(instant.getEpochSecond(), 1_000_000_000L), instant.getNano());
+        } catch (DateTimeException | ArithmeticException ex) {
+            throw new IllegalArgumentException(
+                    "its time is " + text + ", but must be as in 10/Oct/2026:13:55:36 +0200,"
+                            + " 2026-10-10T13:55:36Z, or a number since 1970",
+                    ex);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+package io.ratelimited.core.internals.candidates;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.InvalidLimitException;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.Rate;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.TreeSet;
+
+/** Rates that are tried beside a limit. Each is the limit with that rate; all else stays, as in a change of the rate. */
+public final class Candidates {
+
+    /** The most candidates of a limit. */
+    public static final int MOST = 16;
+
+    /** The text for rates around the present one, which are replaced once by rates around those that matter. */
+    public static final String AUTO = "auto";
+
+    /** The most permits of a candidate of SLIDING_LOG, which stores each call. */
+    private static final long MOST_OF_A_LOG = 10_000;
+
+    private static final int STEPS = 9;
+    private static final int BELOW = 4;
+    /** Of the steps around the present rate, four of which are below it. */
+    private static final double FACTOR = 4;
+
+    private Candidates() {}
+
+    /**
+     * The limits that texts describe, the smallest first.
+     *
+     * @param live the limit beside which they are tried; counts over time, and is neither closed nor unlimited
+     * @param texts rates such as {@code 100/m}, or {@code 100/m burst 200}; or only {@value #AUTO}
+     * @throws InvalidLimitException when one is no rate of such a limit, or there are none or too many
+     */
+    public static List<Limit> of(Limit live, List<String> texts) {
+        boolean auto = texts.equals(List.of(AUTO));
+        if (live.algorithm().countsCallsInFlight()) {
+            throw invalid("are set, but " + live.algorithm() + " counts calls in flight, which depends on its own"
+                    + " decisions; remove them");
+        }
+        if (auto && (live.isClosed() || live.isUnlimited())) {
+            throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
+        }
+        if (texts.isEmpty() || texts.size() > MOST) {
+            throw invalid("are " + texts.size() + ", but must be 1 to " + MOST + " rates, or auto");
+        }
+        return auto
+                ? steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR)
+                : sorted(texts.stream().map(text -> of(live, text)).toList());
+    }
+
+    private static InvalidLimitException invalid(String problem) {
+        return new InvalidLimitException("candidates", problem);
+    }
+
+    private static Limit of(Limit live, String text) {
+        String[] parts = text.strip().split("\\s+burst\\s+", 2);
+        try {
+            Limit.Builder builder = live.toBuilder().withoutBlocks().rate(parts[0]);
+            return checked((parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build());
+        } catch (IllegalArgumentException ex) {
+            throw invalid("contain \"" + text + "\", which is not a rate that this limit can have: " + ex.getMessage());
+        }
+    }
+
+    private static Limit checked(Limit limit) {
+        if (limit.isClosed() || limit.isUnlimited()) {
+            throw new IllegalArgumentException("it must have a number above 0");
+        }
+        if (limit.algorithm() == Algorithm.SLIDING_LOG && limit.rate().permits() > MOST_OF_A_LOG) {
+            throw new IllegalArgumentException(
+                    "it must have at most " + MOST_OF_A_LOG + " permits under SLIDING_LOG, which stores each call");
+        }
+        return limit;
+    }
+
+    private static List<Limit> sorted(List<Limit> limits) {
+        TreeSet<Limit> sorted = new TreeSet<>(Comparator.comparingDouble(Candidates::perNano)
+                .thenComparing(Limit::burst)
+                .thenComparing(limit -> limit.rate().toString()));
+        sorted.addAll(limits);
+        return List.copyOf(sorted);
+    }
+
+    /** Permits per nanosecond. */
+    private static double perNano(Limit limit) {
+        return (double) limit.rate().permits() / limit.rate().period().toNanos();
+    }
+
+    /** The name of a candidate: its rate, and its burst where that is not the limit's. */
+    static String name(Limit candidate, Limit live) {
+        Limit same = live.toBuilder().rate(candidate.rate()).build();
+        boolean ownBurst = candidate.algorithm().uses(Attribute.BURST) && candidate.burst() != same.burst();
+        return candidate.rate() + (ownBurst ? " burst " + candidate.burst() : "");
+    }
+
+    /** Nine steps, each of a factor; fewer where they would be the same, or no rate of the limit. */
+    private static List<Limit> steps(Limit live, double first, double factor) {
+        List<Limit> limits = new ArrayList<>();
+        Rate rate = live.rate();
+        for (int i = 0; i < STEPS; i++) {
+            long permits = Math.max(1, Math.round(first * Math.pow(factor, i)));
+            try {
+                Rate step = new Rate(permits, rate.period(), rate.calendar());
+                limits.add(checked(live.toBuilder().withoutBlocks().rate(step).build()));
+            } catch (IllegalArgumentException ignored) {
+                // Such a rate the limit cannot have: its burst would not fit, for example.
+            }
+        }
+        return sorted(limits);
+    }
+
+    /**
+     * Nine steps between the rates that matter: from the largest that would have rejected a tenth of the calls to the smallest that
+     * would have rejected none.
+     *
+     * @param seen what coarser steps have shown
+     */
+    public static List<Limit> around(Limit live, CandidateReport seen) {
+        double low = 0;
+        double high = 0;
+        for (CandidateReport.Candidate one : seen.candidates()) {
+            high = perNano(one.limit()) * live.rate().period().toNanos();
+            low = low == 0 || one.rejected() >= 0.1 ? high : low;
+            if (one.rejected() == 0) {
+                break;
+            }
+        }
+        low = Math.min(low, high / 2);
+        return steps(live, low, Math.pow(high / low, 1.0 / (STEPS - 1)));
+    }
+}

@@ -1,0 +1,186 @@
+package io.ratelimited.core.internals.candidates;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.internals.candidates.AccessLog.Call;
+import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
+import io.ratelimited.core.testing.ManualTicker;
+import java.io.BufferedReader;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.stream.Collectors;
+import java.util.zip.GZIPInputStream;
+import org.jspecify.annotations.Nullable;
+
+/** The command {@code candidates} of the jar: what rates would have done with the calls of access logs. */
+public final class CandidatesCommand {
+
+    private static final String USAGE = """
+            Usage: java -jar rate-limit-core.jar candidates --rate RATES [options] FILE...
+            What limits would have done with the calls of access logs: Common Log Format, combined, or JSON lines.
+              --rate RATES      rates to try, such as 100/m or 50/m,100/m burst 200; required
+              --key FIELD       a limit for each value of a field, such as host, user or request.remote_ip; default: one for all
+              --time FIELD      the field of the time in JSON lines; default: time
+              --algorithm NAME  such as sliding-window; default: token-bucket
+              --below PERCENT   the share of rejected calls that is acceptable; default: 1
+            FILE is a file, which may end in .gz, or - for the standard input.""";
+
+    /** Lines that are sorted by their time: servers write a line when the response has ended. */
+    private static final int SORTED = 10_000;
+
+    private static final int SHOWN = 3;
+    private static final int LONGEST_SHOWN = 120;
+
+    private final PrintStream out;
+    private final AccessLog log;
+    private final Limit live;
+    private final List<Limit> limits;
+    private final double below;
+    private final PriorityQueue<Call> waiting = new PriorityQueue<>(Comparator.comparingLong(Call::epochNanos));
+    private final ManualTicker time = new ManualTicker();
+    private @Nullable CandidateTracker tracker;
+    private long bad;
+
+    private CandidatesCommand(Map<String, String> options, PrintStream out) {
+        List<String> rates = List.of(options.getOrDefault("rate", "").split(","));
+        this.out = out;
+        this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
+        this.live = Limit.of("candidates", algorithm(options.getOrDefault("algorithm", "token-bucket")))
+                .rate(rates.get(0).split("\\s+burst\\s+", 2)[0])
+                .build();
+        this.limits = Candidates.of(live, rates);
+        this.below = Double.parseDouble(options.getOrDefault("below", "1")) / 100;
+    }
+
+    /** Ends the process with 0, or with 1 after a mistake in the arguments or a file that cannot be read. */
+    public static void main(String[] args) {
+        System.exit(run(args, System.out, System.err));
+    }
+
+    /** Runs the command, and returns the code with which the process ends. */
+    public static int run(String[] args, PrintStream out, PrintStream err) {
+        Map<String, String> options = new HashMap<>();
+        List<String> files = new ArrayList<>();
+        for (int i = 1; i < args.length; i++) {
+            if (!args[i].startsWith("--")) {
+                files.add(args[i]);
+            } else if (!USAGE.contains(args[i] + " ") || i + 1 == args.length) {
+                err.println("The option " + args[i] + " is unknown, or has no value.\n" + USAGE);
+                return 1;
+            } else {
+                options.put(args[i].substring(2), args[++i]);
+            }
+        }
+        if (args.length == 0 || !args[0].equals("candidates") || files.isEmpty() || !options.containsKey("rate")) {
+            err.println(USAGE);
+            return 1;
+        }
+        try {
+            new CandidatesCommand(options, out).run(files);
+            return 0;
+        } catch (IOException ex) {
+            err.println("The file cannot be read: " + ex.getMessage() + ". Check its name and permissions.");
+        } catch (NumberFormatException ex) {
+            err.println("--below must be a number. " + ex.getMessage());
+        } catch (IllegalArgumentException ex) {
+            err.println(ex.getMessage());
+        }
+        return 1;
+    }
+
+    private void run(List<String> files) throws IOException {
+        for (String file : files) {
+            try (InputStream stream = file.equals("-") ? System.in : new FileInputStream(file);
+                    InputStream plain = file.endsWith(".gz") ? new GZIPInputStream(stream) : stream;
+                    BufferedReader lines = new BufferedReader(new InputStreamReader(plain, StandardCharsets.UTF_8))) {
+                int number = 1;
+                for (String line = lines.readLine(); line != null; line = lines.readLine(), number++) {
+                    if (!line.isBlank()) {
+                        read(line, file + ", line " + number);
+                    }
+                }
+            }
+        }
+        while (!waiting.isEmpty()) {
+            tryNext();
+        }
+        print();
+    }
+
+    private static Algorithm algorithm(String name) {
+        return Algorithm.all().stream()
+                .filter(one -> one.name().equals(name.toUpperCase(Locale.ROOT).replace('-', '_')))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException(
+                        "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
+    }
+
+    private void read(String line, String place) {
+        try {
+            waiting.add(log.read(line));
+        } catch (IllegalArgumentException ex) {
+            if (bad++ < SHOWN) {
+                String shown = line.length() <= LONGEST_SHOWN ? line : line.substring(0, LONGEST_SHOWN) + "…";
+                out.println(place + ": " + ex.getMessage() + ": " + printable(shown));
+            }
+        }
+        if (waiting.size() > SORTED) {
+            tryNext();
+        }
+    }
+
+    /** Control characters would reach the terminal. */
+    private static String printable(String text) {
+        return text.replaceAll("\\p{Cntrl}", "?");
+    }
+
+    /** Tries the earliest call. One that is earlier than a call before it came too late, and counts as of that one. */
+    private void tryNext() {
+        Call call = waiting.remove();
+        if (tracker == null) {
+            time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
+            tracker = new CandidateTracker(live, limits, time, 0);
+        }
+        time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
+        tracker.tried(call.key(), 1, 0);
+    }
+
+    private void print() {
+        if (bad > 0) {
+            out.println(bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped. [RL-292]");
+        }
+        if (tracker == null) {
+            out.println("There are no calls.");
+            return;
+        }
+        CandidateReport report = tracker.report();
+        Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
+        out.println(report.calls() + " calls from "
+                + last.minus(time.elapsed()).truncatedTo(ChronoUnit.SECONDS) + " to "
+                + last.truncatedTo(ChronoUnit.SECONDS));
+        for (Candidate one : report.candidates()) {
+            String most = one.mostRejected().stream()
+                    .map(caller -> printable(caller.key()) + " (" + caller.rejected() + ")")
+                    .collect(Collectors.joining(", "));
+            out.println(one + (most.isEmpty() ? "" : ": " + most));
+        }
+        Candidate smallest = report.smallestBelow(below);
+        out.println(
+                smallest == null
+                        ? "None of them rejects less than " + CandidateReport.percent(below) + ": try larger rates."
+                        : "The smallest below " + CandidateReport.percent(below) + " is " + smallest.name() + ".");
+    }
+}

@@ -1,0 +1,806 @@
+package io.ratelimited.core.internals.memory;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.Call;
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InvalidLimitException;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.internals.several.MemoryLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import java.time.Duration;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides for every algorithm that counts over time, or for those callers of such a limiter who have their own numbers: over the
+ * same cells, each of which follows the numbers of its last call as it follows a change of the limit. A limit without keys has its one cell in a field; the map for the
+ * cells of keys is made when the first key comes. Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap,
+ * and they can be compared. Thread-safe.
+ */
+public class CellRateLimiter implements MemoryLimiter {
+
+    /** The patience of a call that is exempt from blocks: no wait is longer. */
+    public static final long EXEMPT = Long.MAX_VALUE;
+
+    /** The stamp of no cell. */
+    private static final long NO_STAMP = Long.MIN_VALUE + 7;
+
+    /** The limiter of all callers, which has the cells; this one unless it is that of callers with their own numbers. */
+    private final CellRateLimiter whole;
+    /** Makes the limit of callers with their own numbers from that of all. */
+    private final UnaryOperator<Limit> numbers;
+
+    private final SteadyClock clock;
+    /** Time at which this limiter began: {@link Ticker#nanos}. */
+    private final long base;
+
+    private final LongSupplier maximumKeys;
+    private final WaitingRoom waitingRoom;
+    /** During a change a call may find a cell with older or newer parameters, which may count in another time. */
+    private volatile CellParameters parameters;
+
+    private volatile Cell single;
+    private volatile @Nullable CachedCells keyed;
+    /** Whether this limit has been one of several on a call; set before such a call charges it. */
+    private volatile boolean joined;
+    /** Hears of each block that starts, under no lock. */
+    private final Consumer<BlockedKey> observer;
+    /** Whether any key has been blocked. */
+    private volatile boolean blocked;
+
+    /** @param maximumKeys the largest number of keys to remember, asked when the first key comes */
+    CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
+        this(limit, ticker, maximumKeys, begun -> {});
+    }
+
+    /**
+     * @param maximumKeys the largest number of keys to remember, asked when the first key comes
+     * @param observer hears of each block that starts, under no lock
+     */
+    public CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
+        this.whole = this;
+        this.numbers = UnaryOperator.identity();
+        this.observer = observer;
+        this.clock = new SteadyClock(ticker);
+        this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
+        this.maximumKeys = maximumKeys;
+        this.base = ticker.nanos();
+        this.parameters = CellFactory.parameters(limit, base, base);
+        this.single = initial();
+        holdClock();
+    }
+
+    /** The limiter of callers with their own numbers. */
+    private CellRateLimiter(CellRateLimiter whole, UnaryOperator<Limit> numbers) {
+        this.whole = whole;
+        this.numbers = numbers;
+        this.observer = whole.observer;
+        this.clock = whole.clock;
+        this.waitingRoom = whole.waitingRoom;
+        this.maximumKeys = whole.maximumKeys;
+        this.base = whole.base;
+        this.single = whole.single;
+        this.parameters = parametersUnder(whole.parameters);
+    }
+
+    @Override
+    public CellRateLimiter ofCallers(UnaryOperator<Limit> own) {
+        return new CellRateLimiter(whole, own);
+    }
+
+    @Override
+    public CellRateLimiter ofKnownCaller(Object key) {
+        CachedCells cells = whole.keyed;
+        Cell cell = cells == null ? null : cells.known(CanonicalKey.text(key));
+        UnaryOperator<Limit> own = cell == null ? null : cell.parameters().numbers();
+        try {
+            return own == null ? this : new CellRateLimiter(whole, own);
+        } catch (InvalidLimitException ex) {
+            return this; // the limit has changed since then
+        }
+    }
+
+    @Override
+    public Object budgets() {
+        return whole;
+    }
+
+    private CellParameters parametersUnder(CellParameters limit) {
+        Limit own = numbers.apply(limit.limit());
+        if (own.equals(limit.limit())) {
+            return limit;
+        }
+        CellParameters made = CellFactory.parameters(own, base, base);
+        made.within(limit, numbers);
+        return made;
+    }
+
+    /** The parameters for calls that begin now. */
+    private CellParameters current() {
+        CellParameters known = parameters;
+        return whole == this || known.whole() == whole.parameters ? known : changed();
+    }
+
+    /** The parameters of callers with their own numbers after a change of the limit; its own if it cannot have the numbers. */
+    private CellParameters changed() {
+        synchronized (whole) {
+            CellParameters limit = whole.parameters;
+            if (parameters.whole() != limit) {
+                try {
+                    parameters = parametersUnder(limit);
+                } catch (InvalidLimitException ex) {
+                    parameters = limit;
+                }
+            }
+            return parameters;
+        }
+    }
+
+    /** The parameters for the cell of a key now, also during a change of the limit. */
+    private CellParameters wanted(@Nullable Object key) {
+        CellParameters wanted = current();
+        for (CellParameters.Change change; (change = wanted.change()) != null; ) {
+            wanted = change.next();
+        }
+        return key == null ? wanted.budget() : wanted;
+    }
+
+    /** Returns whether a cell counts by other numbers than those of the calls of this limiter. */
+    private boolean isOfOthers(@Nullable Object key, Cell cell, CellParameters current) {
+        CellParameters own = cell.parameters();
+        return own != current && own.change() == null && !own.countsAs(wanted(key));
+    }
+
+    /** Returns whether the limit has changed meanwhile under which the caller of a cell has its numbers. */
+    private static boolean isOutdated(Cell cell) {
+        return cell.parameters().whole().change() != null;
+    }
+
+    private Cell suited(@Nullable Object key, Cell cell) {
+        CellParameters wanted = wanted(key);
+        return cell.parameters().countsAs(wanted) ? cell : follow(cell.retire(), wanted, key != null);
+    }
+
+    /**
+     * The cell after a change of the numbers. A cell whose burst shrinks gets its own parameters, which have it kept until it
+     * would have been full under those before.
+     */
+    private Cell follow(Cell cell, CellParameters wanted, boolean forgets) {
+        CellParameters before = cell.parameters();
+        long at = now(wanted);
+        Cell state = cell;
+        Long back = wanted.whole().wentBackTo();
+        if (back != null && before.whole() != wanted.whole()) {
+            CellParameters shown = CellFactory.parameters(before.limit(), base, base);
+            shown.goBackTo(back);
+            state = shown.follow(cell, back);
+        }
+        for (CellParameters.Change change = before.whole().change(); change != null; ) {
+            if (!(change.next() instanceof BlockCell.Parameters)) {
+                state = state.budget(); // a limit without blocks has forgiven
+            }
+            change = change.next().change();
+        }
+        CellParameters next = wanted;
+        if (forgets
+                && wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
+                && wanted.budget().nanosToRemember(before.budget(), at) > 0) {
+            next = CellFactory.parameters(wanted.limit(), base, base);
+            next.within(wanted.whole(), wanted.numbers());
+            next.inherit(before.budget(), at);
+        }
+        return next.follow(state, at);
+    }
+
+    private Cell initial() {
+        CellParameters budget = parameters.budget();
+        return budget.initial(now(budget));
+    }
+
+    /** The key of a cell: a text. Tests have keys that share a place. */
+    @Nullable
+    Object cellKey(@Nullable Object key) {
+        return CanonicalKey.textOrNull(key);
+    }
+
+    @Override
+    public Limit limit() {
+        return current().limit();
+    }
+
+    @Override
+    public boolean tryAcquire(@Nullable Object stated, long permits) {
+        Object key = cellKey(stated);
+        if (Permits.requireAsked(permits) == 0 || (key != null && whole.blocked && left(key) > 0)) {
+            return permits == 0 && !nothing(key, 0, 0).isRefused();
+        }
+        boolean taken = take(key, permits)
+                || (whole.joined && JointLocks.again(whole, key, () -> take(key, permits), again -> !again));
+        if (!taken) {
+            reject(key, permits, 0);
+        }
+        return taken;
+    }
+
+    private boolean take(@Nullable Object key, long permits) {
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = current();
+            long read = now(current);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (cell.parameters() != current && isOfOthers(key, cell, current)) {
+                follow(key);
+                continue;
+            }
+            long now = now(cell, current, read);
+            long outcome = cell.take(permits, now);
+            if (outcome >= 0) {
+                if (cell instanceof BlockCell block && block.countsOwn()) {
+                    boolean calendar = cell.parameters().followsCalendar();
+                    charged(key, new Charges.End(permits, 0, now, now, calendar), EXEMPT);
+                }
+                return true;
+            }
+            if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
+                follow(key);
+            } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
+                return false;
+            }
+        }
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserve(cellKey(key), permits, maxWaitNanos, maxWaitNanos);
+    }
+
+    @Override
+    public Reservation reserve(Call call) {
+        return reserve(cellKey(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
+    }
+
+    /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
+    private static long patienceOf(Call call) {
+        return call.isExemptFromBlocks() ? EXEMPT : call.patienceNanos();
+    }
+
+    private Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        if (Permits.requireAsked(permits) == 0) {
+            return nothing(key, maxWaitNanos, patience);
+        }
+        Reservation blocked = blocked(key, permits, maxWaitNanos, patience);
+        if (blocked != null) {
+            return blocked;
+        }
+        CellReservation reservation = reserveUnblocked(key, permits, maxWaitNanos, patience);
+        if (reservation.isRefused() && reject(key, permits, patience)) {
+            reservation.refused(asBlocked(key, reservation.decision()));
+        }
+        return reservation;
+    }
+
+    private CellReservation reserveUnblocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        CellReservation first = reserveOnce(key, permits, whole.joined ? 0 : maxWaitNanos, patience);
+        if (!whole.joined || first.goesAtOnce()) {
+            return first;
+        }
+        // It may wait for, or be refused by, permits that another call holds for a moment.
+        first.cancel();
+        return maxWaitNanos > 0
+                ? JointLocks.alone(whole, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
+                : JointLocks.again(whole, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
+    }
+
+    private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
+        CellReservation reservation = reservation(key, permits, patience);
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = current();
+            long read = now(current);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (cell.parameters() != current && isOfOthers(key, cell, current)) {
+                follow(key);
+                continue;
+            }
+            long now = now(cell, current, read);
+            long outcome = cell.reserve(permits, now, maxWait, reservation);
+            if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
+                follow(key);
+            } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
+                return decided(reservation, cell, now, outcome);
+            }
+        }
+    }
+
+    private CellReservation reservation(@Nullable Object key, long permits, long patience) {
+        return key != null && current() instanceof BlockCell.Parameters
+                ? new CellReservation.Patient(this, key, permits, patience)
+                : new CellReservation(this, key, permits);
+    }
+
+    /**
+     * The reservation of no permits. It adds no key. The call is admitted immediately, unless its key is blocked; where calls are charged, when
+     * one of one permit would.
+     */
+    private CellReservation nothing(@Nullable Object key, long maxWaitNanos, long patience) {
+        CellReservation blocked = blocked(key, 0, maxWaitNanos, patience);
+        if (blocked != null) {
+            return blocked;
+        }
+        CellReservation reservation = reservation(key, 0, patience);
+        Decision asked = peekUnblocked(key, 0, maxWaitNanos);
+        CellParameters current = current();
+        reservation.decided(
+                key == null ? whole.single : cells().peek(key, current, now(current)),
+                asked.admitted() ? asked.waitTime().toNanos() : 0);
+        if (!asked.admitted()) {
+            reservation.refused(asked);
+        }
+        return reservation;
+    }
+
+    /** The rejection of a call whose key is blocked; null if it is not, or the call is exempt. */
+    private @Nullable CellReservation blocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+        if (key == null || !whole.blocked || patience == EXEMPT || left(key) == 0) {
+            return null;
+        }
+        Decision decision = asBlocked(key, peekUnblocked(key, permits, maxWaitNanos));
+        if (!decision.blocked()) {
+            return null;
+        }
+        CellReservation rejected = reservation(key, permits, patience);
+        rejected.refused(decision);
+        return rejected;
+    }
+
+    private Decision asBlocked(@Nullable Object key, Decision decision) {
+        long left = key == null ? 0 : left(key);
+        return left > 0 ? decision.blockedFor(Duration.ofNanos(left)) : decision;
+    }
+
+    /** Nanoseconds for which a key is still blocked; 0 when it is not. */
+    private long left(Object key) {
+        BlockCell cell = block(key);
+        return cell == null ? 0 : cell.left(clock.sinceBegin());
+    }
+
+    /** The cell of a key as calls of this limiter find it, for a look at its block; null if the limit has no blocks. */
+    private @Nullable BlockCell block(Object key) {
+        CellParameters current = current();
+        return current instanceof BlockCell.Parameters
+                        && newest(seen(key, current, now(current))) instanceof BlockCell cell
+                ? cell
+                : null;
+    }
+
+    /** A look at a cell whose parameters have been replaced, and that has not followed yet. */
+    private static Cell newest(Cell cell) {
+        return cell.parameters().change() == null ? cell : cell.copy().newest();
+    }
+
+    /**
+     * Judges a call that was rejected, and that is not blocked.
+     *
+     * @return whether the key is blocked now
+     */
+    private boolean reject(@Nullable Object key, long permits, long patience) {
+        if (key == null || patience == EXEMPT || permits == 0 || limit().blocksByCharge()) {
+            return false;
+        }
+        return current() instanceof BlockCell.Parameters
+                && begin(
+                        key,
+                        cell -> cell.reject(
+                                permits, now(cell.parameters()), longestWait(patience), clock.sinceBegin()));
+    }
+
+    /**
+     * Counts what a call of a key was charged when it ended, where its budget does not show it.
+     *
+     * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge starts no block
+     */
+    void charged(@Nullable Object key, Charges.End end, long patience) {
+        if (key != null && (end.reserved() != 0 || end.excess() > 0 || patience != EXEMPT)) {
+            long judged = patience == EXEMPT ? -1 : longestWait(patience);
+            begin(key, cell -> cell.charge(end, now(cell.parameters()), judged, clock.sinceBegin()));
+        }
+    }
+
+    private static long longestWait(long patience) {
+        return WaitingRoom.longestWait(Math.max(0, patience));
+    }
+
+    /** Takes a step on the cell of a key that may begin a block. Returns whether the key is blocked then. */
+    private boolean begin(Object key, Function<BlockCell, BlockCell.Step> step) {
+        while (true) {
+            CellParameters current = current();
+            Cell found = cells().get(key, current, now(current));
+            if (isOutdated(found)) {
+                follow(key);
+                continue;
+            }
+            if (!(found instanceof BlockCell cell)) {
+                return false;
+            }
+            // While it is judged, no call holds permits only for a moment.
+            BlockCell.Step taken =
+                    whole.joined ? JointLocks.alone(whole, key, () -> step.apply(cell)) : step.apply(cell);
+            if (taken == BlockCell.Step.MOVED) {
+                follow(key);
+                continue;
+            }
+            long left = cell.left(clock.sinceBegin());
+            if (taken == BlockCell.Step.BEGUN) {
+                whole.blocked = true;
+                observer.accept(
+                        new BlockedKey(CanonicalKey.ofText(key.toString()), Duration.ofNanos(left), cell.level()));
+            }
+            return left > 0;
+        }
+    }
+
+    private CellReservation decided(CellReservation reservation, Cell cell, long now, long outcome) {
+        reservation.reservedAt(now);
+        reservation.decided(cell, outcome);
+        if (outcome >= 0 && cell.needsDate(reservation)) {
+            replace(reservation.key(), cell, Cell::dated);
+        }
+        return reservation;
+    }
+
+    /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
+    @Override
+    public Reservation ask(Call call, @Nullable Reservation earlier) {
+        Object key = cellKey(call.key());
+        long permits = Permits.requireAsked(call.permits());
+        long maxWaitNanos = call.maxWaitNanos();
+        long patience = patienceOf(call);
+        if (permits == 0) {
+            return nothing(key, maxWaitNanos, patience);
+        }
+        if (!whole.joined) {
+            whole.joined = true;
+        }
+        CellReservation rejected = blocked(key, permits, maxWaitNanos, patience);
+        if (rejected != null) {
+            return rejected;
+        }
+        CellReservation asked = reservation(key, permits, patience);
+        CellParameters current = current();
+        boolean calendar = current.followsCalendar();
+        long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)
+                ? other.read()
+                : clock.read(calendar);
+        long read = clock.now(calendar, shown);
+        Cell cell = key == null ? whole.single : cells().get(key, current, read);
+        long outcome = cell.parameters() == current
+                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos))
+                : Cell.MOVED;
+        if (outcome >= 0) {
+            asked.asked(cell, shown);
+            return asked;
+        }
+        Decision decision = peekUnblocked(key, permits, maxWaitNanos);
+        if (!decision.admitted()) {
+            asked.refused(decision);
+        }
+        return asked;
+    }
+
+    @Override
+    public int lock(Reservation asked) {
+        return JointLocks.number(whole, ((CellReservation) asked).key());
+    }
+
+    @Override
+    public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
+        CellReservation reservation = (CellReservation) asked;
+        if (reservation.permits() == 0) {
+            return reservation;
+        }
+        Cell cell = reservation.asked();
+        if (cell != null) {
+            long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
+            long outcome = cell.reserve(
+                    reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
+            if (outcome >= 0) {
+                return decided(reservation, cell, now, outcome);
+            }
+        }
+        return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos, reservation.patience());
+    }
+
+    @Override
+    public Decision refused(Call call, Decision refusal) {
+        Object key = cellKey(call.key());
+        return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
+                ? asBlocked(key, refusal)
+                : refusal;
+    }
+
+    @Override
+    public Decision peek(Call call) {
+        Object key = cellKey(call.key());
+        Decision decision = peekUnblocked(key, Permits.requireAsked(call.permits()), call.maxWaitNanos());
+        return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
+    }
+
+    private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
+        // A call that announces nothing does not go into debt any further.
+        long permits = asked == 0 && limit().isCharged() ? 1 : asked;
+        if (permits == 0) {
+            return describe(key, 0);
+        }
+        Decision decision = peekOnce(key, permits, maxWaitNanos);
+        return decision.admitted() || !whole.joined
+                ? decision
+                : JointLocks.again(whole, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
+    }
+
+    private Decision peekOnce(@Nullable Object key, long permits, long maxWaitNanos) {
+        long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = current();
+            long read = now(current);
+            Cell cell = seen(key, current, read);
+            long now = now(cell, current, read);
+            long outcome = cell.peek(permits, now, maxWait);
+            if (outcome < 0 && outcome != Cell.MOVED && isOutdated(cell)) {
+                continue;
+            }
+            if (mayBeStale(cell, now, outcome) && stamp != (stamp = cell.stamp())) {
+                continue;
+            }
+            Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
+            if (decision != null) {
+                return decision;
+            }
+            follow(key);
+        }
+    }
+
+    /** The cell of a key as calls of this limiter find it, for a look; a twin if it counts by other numbers. */
+    private Cell seen(@Nullable Object key, CellParameters current, long read) {
+        Cell cell = key == null ? whole.single : cells().peek(key, current, read);
+        return cell.parameters() != current && isOfOthers(key, cell, current)
+                ? follow(cell.copy(), wanted(key), key != null)
+                : cell;
+    }
+
+    private long now(CellParameters own) {
+        return clock.now(own.followsCalendar());
+    }
+
+    /**
+     * The time for a cell. The clock is read before the cell is looked up, because a new cell is in its
+     * initial state at that time. A cell with other parameters may count in another time.
+     */
+    private long now(Cell cell, CellParameters current, long read) {
+        CellParameters own = cell.parameters();
+        return own == current ? read : now(own);
+    }
+
+    /** Returns whether another call may have been decided at a later time, at which this rejected call would be admitted. */
+    private boolean mayBeStale(Cell cell, long now, long outcome) {
+        return outcome < 0
+                && outcome > Cell.UNKNOWN
+                && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
+    }
+
+    /** Gives back permits of a reservation, to its cell or to the cell that has replaced it. */
+    void giveBack(@Nullable Object key, Cell cell, CellReservation reservation, long permits) {
+        Cell last = cell;
+        while (last != null && !last.giveBack(reservation, permits, now(last.parameters()))) {
+            Cell next = replace(key, last, Cell::divide);
+            last = next != null && next != last && next.hasOriginOf(cell) ? next : null;
+        }
+    }
+
+    /** Takes permits that have been used already from the present budget of the key. */
+    void charge(@Nullable Object key, long permits) {
+        while (true) {
+            CellParameters current = current();
+            long read = now(current);
+            Cell cell = key == null ? whole.single : cells().get(key, current, read);
+            if (isOutdated(cell)) {
+                follow(key);
+                continue;
+            }
+            if (cell.charge(permits, now(cell, current, read))) {
+                return;
+            }
+            if (cell.parameters().change() == null) {
+                replace(key, cell, Cell::divide);
+            } else {
+                follow(key);
+            }
+        }
+    }
+
+    private @Nullable Cell replace(@Nullable Object key, Cell cell, CachedCells.Successor successor) {
+        return key == null ? whole.replace(cell, successor) : cells().replace(key, cell, successor);
+    }
+
+    private synchronized Cell replace(Cell cell, CachedCells.Successor successor) {
+        single = successor.of(single, cell, now(single.parameters()));
+        return single;
+    }
+
+    /** The decision on a reservation, with the present budget of its key. */
+    Decision describe(@Nullable Object key, long outcome) {
+        while (true) {
+            CellParameters current = current();
+            long read = now(current);
+            Cell cell = seen(key, current, read);
+            Decision decision = decision(cell, now(cell, current, read), outcome);
+            if (decision != null) {
+                return decision;
+            }
+            follow(key);
+        }
+    }
+
+    /** The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing. */
+    private static @Nullable Decision decision(Cell cell, long now, long outcome) {
+        boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
+        long toFull = cell.nanosToFull(now);
+        long remaining = cell.remaining(now);
+        if (cell.peek(1, now, 0) == Cell.MOVED) {
+            return null;
+        }
+        return new Decision(
+                cell.parameters().limit().name(),
+                outcome >= 0,
+                Duration.ofNanos(Math.max(0, outcome)),
+                retry ? Duration.ofNanos(~outcome) : null,
+                outcome == Cell.NEVER,
+                remaining,
+                Duration.ofNanos(toFull == Long.MAX_VALUE ? 0 : toFull),
+                Decision.Source.MEMORY);
+    }
+
+    @Override
+    public void reset(@Nullable Object stated) {
+        Object key = cellKey(stated);
+        if (key != null) {
+            cells().reset(key, current());
+        } else {
+            synchronized (whole) {
+                whole.single.retire();
+                whole.single = whole.initial();
+            }
+        }
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
+        if (whole != this) {
+            throw new UnsupportedOperationException("numbers of callers follow their limit");
+        }
+        CellParameters before = parameters;
+        before.limit().requireChangeableTo(limit);
+        CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
+        long at = now(next);
+        next.inherit(before.budget(), at);
+        replaceParameters(next, at);
+    }
+
+    /** After a step back of the wall clock that is not held, cells of windows far ahead go on in the one that it shows. */
+    private synchronized void followClockBack() {
+        long shown = clock.steppedBackTo();
+        if (shown == SteadyClock.NOT_BACK || !parameters.followsCalendar()) {
+            return;
+        }
+        CellParameters next =
+                CellFactory.parameters(parameters.limit(), clock.ticker().nanos(), base);
+        next.goBackTo(shown);
+        next.inherit(parameters.budget(), shown);
+        clock.setBack(shown);
+        replaceParameters(next, shown);
+    }
+
+    private void holdClock() {
+        if (parameters.followsCalendar()) {
+            clock.holdCalendar(parameters.idleNanos(), this::followClockBack);
+        }
+    }
+
+    private void replaceParameters(CellParameters next, long at) {
+        parameters.replaceBy(next, at);
+        parameters = next;
+        holdClock();
+        single = single.newest().budget();
+        CachedCells cells = keyed;
+        if (cells != null) {
+            cells.replaceParameters(next);
+        }
+    }
+
+    @Override
+    public long keys() {
+        CachedCells cells = whole.keyed;
+        return cells == null ? 0 : cells.size();
+    }
+
+    @Override
+    public void close() {
+        if (whole == this) {
+            waitingRoom.close();
+        }
+    }
+
+    @Override
+    public int waiting() {
+        return waitingRoom.size();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        CachedCells cells = whole.keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Stream<BlockedKey> blockedKeys() {
+        CachedCells cells = whole.keyed;
+        if (cells == null || !whole.blocked) {
+            return Stream.empty();
+        }
+        long at = clock.sinceBegin();
+        return cells.keys().mapMulti((key, found) -> {
+            Cell known = cells.known(key);
+            Cell seen = known != null && isOutdated(known)
+                    ? whole.ofKnownCaller(key).block(key)
+                    : known;
+            if (seen instanceof BlockCell cell && cell.left(at) > 0) {
+                found.accept(new BlockedKey(
+                        CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));
+            }
+        });
+    }
+
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
+    }
+
+    Ticker ticker() {
+        return clock.ticker();
+    }
+
+    private CachedCells cells() {
+        CachedCells cells = whole.keyed;
+        return cells != null ? cells : whole.makeCells();
+    }
+
+    private synchronized CachedCells makeCells() {
+        CachedCells cells = keyed;
+        if (cells == null) {
+            cells = new CachedCells(parameters, clock, maximumKeys.getAsLong());
+            keyed = cells;
+        }
+        return cells;
+    }
+
+    private void follow(@Nullable Object key) {
+        if (key != null) {
+            cells().follow(key, cell -> suited(key, cell));
+        } else {
+            synchronized (whole) {
+                whole.single = suited(null, whole.single.newest().budget());
+            }
+        }
+    }
+}

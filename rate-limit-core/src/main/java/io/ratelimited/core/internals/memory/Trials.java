@@ -1,0 +1,83 @@
+package io.ratelimited.core.internals.memory;
+
+import io.ratelimited.core.Limit;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/**
+ * The decisions of several limits with one algorithm on the calls of a key, at given times: with the code of the limiter in
+ * memory, but without its clock, keys, waits and blocks. Immutable; the state is in {@link Key}.
+ */
+public final class Trials {
+
+    private final CellParameters[] limits;
+    private final boolean charged;
+
+    /**
+     * @param limits at least one, that count over time by the same algorithm and have no blocks
+     * @param now the time from which calls are judged, in nanoseconds: since 1970 if the algorithm follows the calendar
+     */
+    public Trials(List<Limit> limits, long now) {
+        this.limits = limits.stream()
+                .map(limit -> CellFactory.parameters(limit, now, now))
+                .toArray(CellParameters[]::new);
+        this.charged = limits.get(0).isCharged();
+    }
+
+    /** The states of a new key. */
+    public Key begin(long now) {
+        return new Key(Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new));
+    }
+
+    /** The state of one key under each limit. Thread-safe. */
+    public final class Key {
+
+        private final Cell[] cells;
+
+        private Key(Cell[] cells) {
+            this.cells = cells;
+        }
+
+        /**
+         * Takes the permits of calls of one instant from the budget under one limit; where calls are charged when they end, only
+         * looks whether they are there.
+         *
+         * @param limit its position
+         * @param calls one, or several that take a permit each and do not wait
+         * @param permits 0 asks for nothing, and less is rejected by every limiter as an error
+         * @param maxWaitNanos the longest wait of a call, inclusive
+         * @return how many of the calls the limit would have rejected
+         */
+        public long rejected(int limit, long calls, long permits, long now, long maxWaitNanos) {
+            if (permits <= 0) {
+                return 0;
+            }
+            Cell cell = cells[limit];
+            long maxWait = Math.min(maxWaitNanos, PermitTime.FAR);
+            if (charged) {
+                return cell.peek(permits, now, maxWait) < 0 ? calls : 0;
+            }
+            if (calls == 1) {
+                return (maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null)) < 0 ? 1 : 0;
+            }
+            for (long fit = Math.min(calls, cell.remaining(now)); fit > 0; fit--) {
+                if (cell.take(fit, now) >= 0) {
+                    return calls - fit;
+                }
+            }
+            return calls;
+        }
+
+        /** Charges a completed call under each limit that admits it. */
+        public synchronized void charge(long permits, long cost, long now, long maxWaitNanos) {
+            for (int i = 0; i < cells.length && cost > 0; i++) {
+                if (rejected(i, 1, permits, now, maxWaitNanos) == 0) {
+                    while (!cells[i].charge(cost, now)) {
+                        cells[i] = Objects.requireNonNull(cells[i].divide(now), "a cell is divided under this lock");
+                    }
+                }
+            }
+        }
+    }
+}

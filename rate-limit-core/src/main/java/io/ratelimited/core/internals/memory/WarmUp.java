@@ -1,0 +1,250 @@
+package io.ratelimited.core.internals.memory;
+
+import io.ratelimited.core.Limit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Guava's {@code SmoothWarmingUp}: stored permits p (at most P, refilled one per W/P) and the time N at which the next
+ * call can proceed. A call waits for N and moves it by the cost of its own permits: a fresh one costs T; a stored one costs
+ * the area under a line that is T up to the threshold of 0.5·W/T permits and rises to {@code coldFactor}·T at P. Every
+ * permit costs at least T, so p shapes the warm-up and never lets the rate be exceeded.
+ *
+ * <p>At rest the state would fit one word, in debt it does not.
+ */
+final class WarmUp extends GuardedCell {
+
+    private final Parameters parameters;
+    /** The p stored permits, as of N. */
+    private double stored;
+    /** N: the nanosecond at which the next call can proceed. */
+    private long next;
+    /** Part of a nanosecond that N lies later, below 1. */
+    private double fraction;
+
+    private WarmUp(Parameters parameters, double stored, long next, double fraction) {
+        this.parameters = parameters;
+        this.stored = stored;
+        this.next = next;
+        this.fraction = fraction;
+    }
+
+    /** A state after a grant, and the state before the grant, to which a cancellation returns. */
+    private record State(
+            double stored,
+            long next,
+            double fraction,
+            @Nullable State before) {}
+
+    @Override
+    Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long decide(long permits, long now, long maxWait, @Nullable Grant into) {
+        long wait = peekGuarded(permits, now, maxWait);
+        if (wait < 0) {
+            return wait;
+        }
+        rest(now);
+        if (into == null) {
+            spend(permits);
+        } else {
+            State before = state(null);
+            spend(permits);
+            into.more(state(before));
+        }
+        return wait;
+    }
+
+    @Override
+    long peekGuarded(long permits, long now, long maxWait) {
+        if (permits > parameters.maxPermits) {
+            return NEVER;
+        }
+        long wait = Math.max(0, due() - now);
+        if (wait > PermitTime.FAR) {
+            return UNKNOWN;
+        }
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    private void spend(long permits) {
+        double cost = parameters.cost(stored, permits) + fraction;
+        long nanos = (long) cost;
+        stored = stored > permits ? stored - permits : 0;
+        next += nanos;
+        fraction = cost - nanos;
+    }
+
+    private State state(@Nullable State before) {
+        return new State(stored, next, fraction, before);
+    }
+
+    private boolean isAt(State state) {
+        return stored == state.stored && next == state.next && fraction == state.fraction;
+    }
+
+    /** N rounded up to the nanosecond. */
+    private long due() {
+        return fraction > 0 ? next + 1 : next;
+    }
+
+    /** Nanoseconds since N; 0 or less when it is not over. */
+    private double restedFor(long now) {
+        return now - next - fraction;
+    }
+
+    /** p with the permits stored since N. */
+    private double storedAt(long now) {
+        double rested = restedFor(now);
+        if (rested <= 0 || parameters.maxStored == 0) {
+            return stored;
+        }
+        double refilled = stored + rested / parameters.nanosPerRefill;
+        return refilled < parameters.maxStored ? refilled : parameters.maxStored;
+    }
+
+    /** Undoes the last grant exactly. Of an earlier grant nothing is refunded, because later times stand. */
+    @Override
+    void undo(Grant grant, long permits) {
+        State before = grant.more() instanceof State after && isAt(after) ? after.before : null;
+        if (before != null) {
+            stored = before.stored;
+            next = before.next;
+            fraction = before.fraction;
+            if (permits < grant.permits()) {
+                spend(grant.permits() - permits);
+            }
+        }
+    }
+
+    /** The next caller pays. N moves at most {@link PermitTime#FAR} ahead, and never back. */
+    @Override
+    void add(long permits, long now) {
+        rest(now);
+        long before = next;
+        long far = now + PermitTime.FAR;
+        if (permits <= parameters.maxPermits && before - far < 0) {
+            spend(permits);
+        } else {
+            next = far;
+        }
+        if (next - far >= 0) {
+            next = before - far > 0 ? before : far;
+            fraction = 0;
+        }
+    }
+
+    /** Moves p and N forward to the present. */
+    private void rest(long now) {
+        stored = storedAt(now);
+        if (restedFor(now) > 0) {
+            next = now;
+            fraction = 0;
+        }
+    }
+
+    /** The next call is admitted whatever it asks for; the call after it always waits. */
+    @Override
+    long remaining(long now) {
+        return nanosToFull(now) > 0 ? 0 : 1;
+    }
+
+    @Override
+    synchronized long nanosToFull(long now) {
+        return Math.max(0, due() - now);
+    }
+
+    @Override
+    synchronized long nanosToInitial(long now) {
+        double missing = (parameters.maxStored - stored) * parameters.nanosPerRefill;
+        return Math.max(0, due() - now + (long) Math.ceil(missing));
+    }
+
+    @Override
+    WarmUp twin() {
+        return new WarmUp(parameters, stored, next, fraction);
+    }
+
+    @Override
+    boolean isAtLeast(Cell other) {
+        WarmUp that = (WarmUp) other;
+        return isNoEarlierThan(that) && stored >= that.storedAt(next);
+    }
+
+    private boolean isNoEarlierThan(WarmUp that) {
+        return next == that.next ? fraction >= that.fraction : next - that.next > 0;
+    }
+
+    /** A later N and more stored permits (a colder, slower state) are both at least as spent. */
+    @Override
+    void merge(Cell other) {
+        WarmUp that = (WarmUp) other;
+        if (isNoEarlierThan(that)) {
+            stored = Math.max(stored, that.storedAt(next));
+        } else {
+            stored = Math.max(storedAt(that.next), that.stored);
+            next = that.next;
+            fraction = that.fraction;
+        }
+    }
+
+    /** The trapezoid of one limit. */
+    static final class Parameters extends CellParameters {
+
+        /** T, nanoseconds. */
+        private final double interval;
+
+        private final double threshold;
+        /** P. */
+        private final double maxStored;
+        /** Nanoseconds by which each stored permit above the threshold costs more than the one below it. */
+        private final double slope;
+        /** W/P, nanoseconds. */
+        private final double nanosPerRefill;
+        /** The largest number of permits of one call: more would take decades. */
+        private final double maxPermits;
+
+        Parameters(Limit limit) {
+            super(limit);
+            double warmup = limit.warmup().toNanos();
+            this.interval =
+                    (double) limit.rate().period().toNanos() / limit.rate().permits();
+            double cold = interval * limit.coldFactor();
+            this.threshold = 0.5 * warmup / interval;
+            this.maxStored = threshold + 2.0 * warmup / (interval + cold);
+            this.slope = maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0;
+            this.nanosPerRefill = maxStored > 0 ? warmup / maxStored : 0;
+            // Stored permits together cost no more than the warm-up beyond T for each permit, however cold they are.
+            this.maxPermits = (PermitTime.FAR - warmup) / interval;
+        }
+
+        /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */
+        private double cost(double stored, long permits) {
+            double over = stored - threshold;
+            double above = over > permits ? permits : Math.max(0, over);
+            return permits * interval + slope * above * (over - above / 2);
+        }
+
+        @Override
+        Cell full(long now) {
+            return new WarmUp(this, maxStored, now, 0);
+        }
+
+        /** Keeps debt in permits, and the stored share, because stored permits cost more than fresh ones. */
+        @Override
+        Cell resume(Cell before, long at) {
+            WarmUp old = (WarmUp) before;
+            Parameters was = old.parameters;
+            double share = was.maxStored == 0 ? 1 : old.storedAt(at) / was.maxStored;
+            double debt = Math.max(0, old.due() - at) / was.interval * interval;
+            return new WarmUp(this, maxStored * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
+        }
+
+        @Override
+        long idleNanos() {
+            return Math.max(1, limit().warmup().toNanos());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+package io.ratelimited.core.internals.memory.concurrency;
+
+import io.ratelimited.core.End;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.overload.FoundLimitChange;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAccumulator;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Collects how calls end, and lets the {@link Controller} take a step when it has seen enough. A call adds to a few counters
+ * when it ends; one of those that find a window over takes the step. Thread-safe.
+ */
+final class AdaptiveLimit {
+
+    private final Ticker ticker;
+    private final LongAdder answered = new LongAdder();
+    private final LongAdder nanos = new LongAdder();
+    private final LongAdder inFlight = new LongAdder();
+    private final LongAccumulator most = new LongAccumulator(Math::max, 0);
+    private final LongAdder late = new LongAdder();
+    private final LongAdder overloaded = new LongAdder();
+    /** Permits in use of calls that wait for their callers. */
+    private final LongAdder atCaller = new LongAdder();
+
+    private final List<Consumer<FoundLimitChange>> observers = new CopyOnWriteArrayList<>();
+    /** Held by the thread that takes a step. */
+    private final AtomicBoolean stepping = new AtomicBoolean();
+
+    private volatile boolean bound;
+    /** Written while {@link #stepping} is held, as the fields below. */
+    private volatile Controller controller;
+
+    private volatile int places;
+    private volatile int placesOfBest;
+    private volatile long longest = Long.MAX_VALUE;
+    private volatile int watched = Integer.MAX_VALUE;
+    private volatile long begun;
+    private volatile long lateNanos;
+    private volatile FoundLimitChange last;
+
+    AdaptiveLimit(Limit limit, Ticker ticker) {
+        this.ticker = ticker;
+        this.begun = ticker.nanos();
+        this.controller = Controller.of(limit.minConcurrent(), limit.maxConcurrent());
+        this.places = controller.places();
+        this.placesOfBest = controller.placesOfBest();
+        this.lateNanos = lateNanos(limit);
+        this.last = new FoundLimitChange(begun, controller.found(), controller.found(), FoundLimitChange.Reason.START);
+    }
+
+    private static long lateNanos(Limit limit) {
+        Duration late = limit.lateAfter();
+        return late == null ? Long.MAX_VALUE : late.toNanos();
+    }
+
+    /** Permits that calls of a class may have in use together with all others. */
+    int places(boolean best) {
+        return best ? placesOfBest : places;
+    }
+
+    int limit() {
+        return controller.found();
+    }
+
+    @Nullable
+    Duration baseTime() {
+        double base = controller.base();
+        return base == 0 ? null : Duration.ofNanos((long) base);
+    }
+
+    FoundLimitChange last() {
+        return last;
+    }
+
+    void observe(Consumer<FoundLimitChange> observer) {
+        observers.add(observer);
+    }
+
+    /** Permits in use from which on a call that is admitted may take the step. */
+    int watched() {
+        return watched;
+    }
+
+    /** Counts the permits of a call that begins to wait for its caller; negative ones when it goes on. */
+    void atCaller(long permits) {
+        atCaller.add(permits);
+    }
+
+    /** A call was admitted while as many are in flight as {@link #watched} says: perhaps none ends any more. */
+    void admitted(long now, long used) {
+        if (mayStep(now, used)) {
+            step(now, used);
+        }
+    }
+
+    /**
+     * A call was rejected or waits. It may take the step: where nothing ends, only such calls find a window over.
+     *
+     * @param used permits in use
+     */
+    void full(long used) {
+        if (!bound) {
+            bound = true;
+        }
+        long now = ticker.nanos();
+        if (mayStep(now, used)) {
+            step(now, used);
+        }
+    }
+
+    /**
+     * A call has ended.
+     *
+     * @param start the time of its admission
+     * @param before permits in use before it ended
+     * @param used permits in use now
+     * @return whether the limit may have changed
+     */
+    boolean ended(long start, long before, long used, End end) {
+        long now = ticker.nanos();
+        if (now - begun < 0) {
+            return false; // the window has not begun
+        }
+        long took = Math.max(0, now - start);
+        boolean isLate = took > lateNanos;
+        if (end == End.OVERLOADED) {
+            overloaded.increment();
+            nanos.add(Math.min(took, longest));
+            inFlight.add(before);
+            most.accumulate(before);
+        } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
+            answered.increment();
+            nanos.add(Math.min(took, longest));
+            inFlight.add(before);
+            most.accumulate(before);
+            if (isLate) {
+                late.increment();
+            }
+        }
+        return mayStep(now, used) && step(now, used);
+    }
+
+    private boolean mayStep(long now, long used) {
+        long length = now - begun;
+        if (length < Tuning.SHORTEST) {
+            return false;
+        }
+        long failed = overloaded.sum();
+        return controller.isOver(length, answered.sum() + failed, late.sum() + failed, used);
+    }
+
+    private boolean step(long now, long used) {
+        if (!stepping.compareAndSet(false, true)) {
+            return false;
+        }
+        FoundLimitChange change;
+        try {
+            if (!mayStep(now, used)) {
+                return false;
+            }
+            long count = answered.sumThenReset();
+            long failed = overloaded.sumThenReset();
+            double divisor = Math.max(1, count + failed);
+            Window seen = new Window(
+                    now - begun,
+                    count,
+                    nanos.sumThenReset() / divisor,
+                    inFlight.sumThenReset() / divisor,
+                    most.getThenReset(),
+                    late.sumThenReset(),
+                    failed,
+                    bound,
+                    used,
+                    Math.max(0, Math.min(used, atCaller.sum())));
+            bound = false;
+            change = take(controller.next(seen), now);
+            begun = now + controller.settling();
+        } finally {
+            stepping.set(false);
+        }
+        tell(change);
+        return true;
+    }
+
+    /** Takes over what a step has found; returns null where the limit is the same. */
+    private @Nullable FoundLimitChange take(Controller next, long now) {
+        int before = controller.found();
+        controller = next;
+        places = next.places();
+        placesOfBest = next.placesOfBest();
+        longest = next.longest();
+        watched = next.watched();
+        int after = next.found();
+        if (after == before) {
+            return null;
+        }
+        FoundLimitChange change = new FoundLimitChange(now, before, after, next.reason());
+        last = change;
+        return change;
+    }
+
+    /** Tells the observers, who may call the limiter: no lock is held, neither ours nor those of other limits on the call. */
+    private void tell(@Nullable FoundLimitChange change) {
+        if (change != null) {
+            JointLocks.outside(() -> tellNow(change));
+        }
+    }
+
+    private void tellNow(FoundLimitChange change) {
+        observers.forEach(observer -> tell(observer, change));
+    }
+
+    /** An observer that fails must not fail the call whose end takes the step. */
+    private static void tell(Consumer<FoundLimitChange> observer, FoundLimitChange change) {
+        try {
+            observer.accept(change);
+        } catch (RuntimeException ex) {
+            Thread current = Thread.currentThread();
+            current.getUncaughtExceptionHandler().uncaughtException(current, ex);
+        }
+    }
+
+    /**
+     * Takes over other bounds.
+     *
+     * @return tells the observers; for when no lock is held
+     */
+    Runnable update(Limit limit) {
+        while (!stepping.compareAndSet(false, true)) {
+            Thread.onSpinWait();
+        }
+        try {
+            lateNanos = lateNanos(limit);
+            boolean same = controller.least() == limit.minConcurrent() && controller.most() == limit.maxConcurrent();
+            FoundLimitChange change =
+                    same ? null : take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());
+            return () -> tell(change);
+        } finally {
+            stepping.set(false);
+        }
+    }
+}

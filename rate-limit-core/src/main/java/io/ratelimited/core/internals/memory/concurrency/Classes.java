@@ -1,0 +1,94 @@
+package io.ratelimited.core.internals.memory.concurrency;
+
+import io.ratelimited.core.Limit;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The rules by which classes of calls share places. Immutable.
+ *
+ * <ul>
+ *   <li>P1 A class leaves a tenth of the places, at least one, free for each better class (trunk reservation).
+ *   <li>P2 A class with a share may use all free places while it has fewer than its share, and all others leave these free.
+ *   <li>P3 P1 and P2 leave a place to every class.
+ *   <li>P4 Where the limit is stated, a call heavier than its class may ever have is rejected for good; where it is found, it is
+ *       admitted when no other is in flight.
+ * </ul>
+ *
+ * @param number of classes, 1 or more
+ * @param others the rank of calls that state none
+ * @param shares of the places, by rank; 0 for none
+ * @param hasShares whether one of them is more than 0
+ */
+record Classes(int number, int others, List<Double> shares, boolean hasShares) {
+
+    /** As many as {@link Limit#priorities} may have. */
+    static final int MOST = 16;
+
+    private static final double RESERVED = 0.1;
+
+    static Classes of(Limit limit) {
+        int number = Math.max(1, limit.priorities().size());
+        List<Double> shares = new ArrayList<>(Collections.nCopies(number, 0.0));
+        for (int rank = 0; rank < limit.priorities().size(); rank++) {
+            shares.set(rank, limit.shares().getOrDefault(limit.priorities().get(rank), 0.0));
+        }
+        return new Classes(
+                number,
+                limit.rankOfOthers(),
+                List.copyOf(shares),
+                !limit.shares().isEmpty());
+    }
+
+    /** The class of a call that states a rank; that of the others if it is none. */
+    int rank(int stated) {
+        return stated >= 0 && stated < number ? stated : others;
+    }
+
+    /**
+     * Returns the number of permits that may be in use when one of a class takes some of them.
+     *
+     * @param places permits that may be in use by all classes together
+     * @param most permits that may be in use when the highest class, or one within its share, takes some: at least as many
+     * @param used permits in use by each class; null where there are no shares
+     */
+    long ceiling(int rank, long permits, long places, long most, @Nullable AtomicIntegerArray used) {
+        long own = rank == 0 ? most : places;
+        if (rank == 0 && used == null) {
+            return own;
+        }
+        if (isWithinShare(rank, permits, places, used)) {
+            return most;
+        }
+        long left = own - rank * (long) Math.ceil(RESERVED * places);
+        for (int other = 0; used != null && other < number; other++) {
+            left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
+        }
+        return Math.max(1, left);
+    }
+
+    /** The largest number of permits that a call of the class can have, when no other is in flight. */
+    long heaviest(int rank, long places) {
+        if (number == 1) {
+            return places;
+        }
+        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        for (int other = 0; hasShares && other < number; other++) {
+            left -= other == rank ? 0 : floor(other, places);
+        }
+        return Math.min(places, Math.max(Math.max(1, left), floor(rank, places)));
+    }
+
+    /** Returns whether a class may pass better ones that wait. */
+    boolean isWithinShare(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
+        return used != null && used.get(rank) + permits <= floor(rank, places);
+    }
+
+    /** A call that waits may be of a class that a change of the limit has taken away. */
+    private long floor(int rank, long places) {
+        return rank >= number ? 0 : (long) Math.ceil(shares.get(rank) * places);
+    }
+}

@@ -1,0 +1,397 @@
+package io.ratelimited.core.internals.memory.concurrency;
+
+import static io.ratelimited.core.internals.memory.concurrency.ConcurrencyReservation.ADMITTED;
+import static io.ratelimited.core.internals.memory.concurrency.ConcurrencyReservation.FULL;
+import static io.ratelimited.core.internals.memory.concurrency.ConcurrencyReservation.NEVER;
+
+import io.ratelimited.core.End;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.several.JointLocks;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The permits of one key in use. Without waiting callers this is one word, changed by compare-and-set. Waiting callers
+ * stand in a queue, first come, first served: while one waits, new callers queue behind it, and each call that ends hands
+ * its permits to the head.
+ *
+ * <p>No permit is lost between the word and the queue: a waiter raises {@link #waiting} before it reads the word again,
+ * and a release lowers the word before it reads {@link #waiting}, so one of the two sees the other.
+ */
+final class ConcurrencyCell {
+
+    private static final AtomicLongFieldUpdater<ConcurrencyCell> IN_USE =
+            AtomicLongFieldUpdater.newUpdater(ConcurrencyCell.class, "inUse");
+    /** Value of {@link #inUse}: the key has no call, and its next call gets another cell. */
+    private static final long RETIRED = Long.MIN_VALUE;
+    /** Result of {@link #take}: this cell is retired. */
+    private static final int GONE = -1;
+
+    private final ConcurrencyLimiter limiter;
+    private final @Nullable Object key;
+    /** Permits in use; {@link #RETIRED}. */
+    private volatile long inUse;
+    /** Length of the queue; written under its monitor. */
+    private volatile int waiting;
+
+    /** Guarded by itself. */
+    private final ClassQueue<QueuedReservation> queue = new ClassQueue<>();
+    /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
+    private long standingSince;
+    /** Permits in use by rank, of calls admitted since a class has a share; null before. */
+    private volatile @Nullable AtomicIntegerArray usedByRank;
+    /** Times at which calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
+    private final Map<ConcurrencyReservation, Long> leased = new LinkedHashMap<>(0);
+    /** Whether {@link #leased} ever had an entry. */
+    private volatile boolean leases;
+
+    ConcurrencyCell(ConcurrencyLimiter limiter, @Nullable Object key) {
+        this.limiter = limiter;
+        this.key = key;
+        countRanks();
+    }
+
+    ConcurrencyLimiter limiter() {
+        return limiter;
+    }
+
+    @Nullable
+    Object key() {
+        return key;
+    }
+
+    /** A call that is admitted, refused, or stands in the queue; null when this cell is retired. */
+    @Nullable
+    ConcurrencyReservation reserve(
+            ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
+        endLeases();
+        int outcome =
+                waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
+        if (outcome == GONE) {
+            return null;
+        }
+        AdaptiveLimit adaptive = limiter.adaptive();
+        if (outcome == FULL) {
+            if (adaptive != null) {
+                adaptive.full(used());
+            }
+            long maxWait = maxWaitNanos > 0 ? longestWait(rank, maxWaitNanos) : 0;
+            if (maxWait > 0) {
+                return enqueue(permits, rank, maxWait);
+            }
+        }
+        ConcurrencyReservation call = adaptive != null && outcome == ADMITTED
+                ? new ConcurrencyReservation.Timed(
+                        this, permits, rank, limiter.ticker().nanos())
+                : new ConcurrencyReservation(this, permits, rank, outcome);
+        if (outcome == ADMITTED) {
+            startLease(count(call));
+            if (adaptive != null && inUse >= adaptive.watched()) {
+                adaptive.admitted(call.start(), inUse);
+            }
+        } else {
+            limiter.removeIfIdle(key);
+        }
+        return call;
+    }
+
+    /** As the waiting room says. Where it is full, the last call of the worst class that waits gives its seat to a better one. */
+    private long longestWait(int rank, long maxWaitNanos) {
+        long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
+        QueuedReservation last = maxWait > 0 ? null : lastBelow(rank);
+        if (last == null) {
+            return maxWait;
+        }
+        JointLocks.outside(last::crowdOut);
+        return WaitingRoom.longestWait(maxWaitNanos);
+    }
+
+    /** The call that gives its seat to one of the class; null where none of a worse class waits. */
+    private @Nullable QueuedReservation lastBelow(int rank) {
+        if (limiter.classes().number() == 1) {
+            return null;
+        }
+        synchronized (queue) {
+            return queue.lastBelow(rank);
+        }
+    }
+
+    /** Counts the permits of an admitted call among those of its class. */
+    private ConcurrencyReservation count(ConcurrencyReservation call) {
+        AtomicIntegerArray counts = usedByRank;
+        if (counts != null) {
+            call.counted();
+            counts.addAndGet(call.rank(), (int) call.permits());
+        }
+        return call;
+    }
+
+    private void countRanks() {
+        if (usedByRank == null && limiter.classes().hasShares()) {
+            usedByRank = new AtomicIntegerArray(Classes.MOST);
+        }
+    }
+
+    /** Returns whether a call of the class stands behind one that waits: within its share, only behind its own class. */
+    private boolean mustQueue(int rank, long permits) {
+        Classes classes = limiter.classes();
+        if (classes.number() == 1) {
+            return true;
+        }
+        boolean withinShare = classes.isWithinShare(rank, permits, places(false), usedByRank);
+        synchronized (queue) {
+            return withinShare ? queue.has(rank) : queue.hasUpTo(rank);
+        }
+    }
+
+    /** Returns the result that {@link #reserve} would return, and changes nothing. */
+    int peek(long permits, int rank, long maxWaitNanos) {
+        if (permits > heaviest(limiter.parameters(), rank)) {
+            return NEVER;
+        }
+        endLeases();
+        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
+        return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
+    }
+
+    private boolean mayWait(int rank, long maxWaitNanos) {
+        return maxWaitNanos > 0
+                && (limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0 || lastBelow(rank) != null);
+    }
+
+    /** Free places. */
+    long remaining() {
+        endLeases();
+        AdaptiveLimit adaptive = limiter.adaptive();
+        long places = adaptive == null ? maxConcurrent() : Math.min(adaptive.limit(), adaptive.places(false));
+        return Math.max(0, places - Math.max(0, inUse));
+    }
+
+    /** Permits in use. */
+    long used() {
+        return Math.max(0, inUse);
+    }
+
+    /** @param best whether for a call of the highest class */
+    private long places(boolean best) {
+        AdaptiveLimit adaptive = limiter.adaptive();
+        return adaptive == null ? maxConcurrent() : adaptive.places(best);
+    }
+
+    /** A call that may go at all goes when it is alone, whatever limit was found. */
+    private boolean fits(long used, long permits, int rank) {
+        return fits(limiter.parameters(), used, permits, rank);
+    }
+
+    private boolean fits(ConcurrencyLimiter.Parameters parameters, long used, long permits, int rank) {
+        if (parameters.plain()) {
+            return used + permits <= parameters.maxConcurrent();
+        }
+        Classes classes = parameters.classes();
+        long places = places(false);
+        long ceiling =
+                classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
+        return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
+    }
+
+    private long maxConcurrent() {
+        return limiter.parameters().maxConcurrent();
+    }
+
+    /** The most permits that a call of the class can ever have. */
+    private long heaviest(ConcurrencyLimiter.Parameters parameters, int rank) {
+        return parameters.plain() || limiter.adaptive() != null
+                ? parameters.maxConcurrent()
+                : parameters.classes().heaviest(rank, parameters.maxConcurrent());
+    }
+
+    private int refusal(long permits, int rank) {
+        if (inUse == RETIRED) {
+            return GONE;
+        }
+        return permits > heaviest(limiter.parameters(), rank) ? NEVER : FULL;
+    }
+
+    private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank) {
+        while (true) {
+            long used = inUse;
+            if (used == RETIRED) {
+                return GONE;
+            }
+            if (permits > heaviest(parameters, rank)) {
+                return NEVER;
+            }
+            if (!fits(parameters, used, permits, rank)) {
+                return FULL;
+            }
+            if (IN_USE.compareAndSet(this, used, used + permits)) {
+                return ADMITTED;
+            }
+        }
+    }
+
+    /** Null when the last call has ended meanwhile and retired this cell: nobody would serve its queue. */
+    private @Nullable ConcurrencyReservation enqueue(long permits, int rank, long maxWait) {
+        long now = limiter.ticker().nanos();
+        QueuedReservation call;
+        synchronized (queue) {
+            if (inUse == RETIRED) {
+                return null;
+            }
+            if (queue.size() == 0) {
+                standingSince = now;
+            }
+            call = new QueuedReservation(this, permits, rank, now + patience(maxWait, now - standingSince));
+            queue.add(rank, call);
+            waiting = queue.size();
+        }
+        serve();
+        return call;
+    }
+
+    /** Where the limit seeks itself, a queue that does not empty makes waits shorter: they cost time and serve nobody more. */
+    private long patience(long maxWait, long standing) {
+        if (limiter.adaptive() == null || standing <= 0) {
+            return maxWait;
+        }
+        return (long) (maxWait / (1 + (double) standing / maxWait));
+    }
+
+    /**
+     * Hands free permits to the head of the queue. A head that asks for more than are free waits, and so do those behind
+     * it, but for classes that have less than their share. Runs callbacks of callers, so the caller holds no lock.
+     */
+    void serve() {
+        while (waiting > 0) {
+            QueuedReservation served;
+            synchronized (queue) {
+                served = serveOne();
+                waiting = queue.size();
+            }
+            if (served == null) {
+                return;
+            }
+            served.wake();
+        }
+    }
+
+    /** Decides the first call that can be decided, and takes it out of the queue; null for none. */
+    private @Nullable QueuedReservation serveOne() {
+        boolean behind = false;
+        for (int rank = 0; rank < queue.ranks(); rank++) {
+            QueuedReservation head = queue.first(rank);
+            if (head == null
+                    || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
+                continue;
+            }
+            int outcome = take(limiter.parameters(), head.permits(), rank);
+            if (outcome == ADMITTED || outcome == NEVER) {
+                if (outcome == ADMITTED) {
+                    head.started(
+                            limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
+                    startLease(count(head));
+                }
+                head.decided(outcome);
+                queue.remove(rank, head);
+                return head;
+            }
+            behind = true;
+        }
+        return null;
+    }
+
+    /** More calls may fit, and leases may end before the alarms of those that wait. */
+    void limitChanged() {
+        countRanks();
+        endLeases();
+        serve();
+        List<QueuedReservation> left;
+        synchronized (queue) {
+            left = queue.all();
+        }
+        left.forEach(QueuedReservation::resetAlarm);
+    }
+
+    /** Removes a caller that gives up; returns whether it was still waiting. */
+    boolean leave(QueuedReservation call) {
+        boolean removed;
+        synchronized (queue) {
+            removed = queue.remove(call.rank(), call);
+            waiting = queue.size();
+        }
+        serve();
+        return removed;
+    }
+
+    /** Frees the permits of a call that has ended; called once a call. */
+    void release(ConcurrencyReservation call, End end) {
+        if (leases) {
+            synchronized (leased) {
+                leased.remove(call);
+            }
+        }
+        AtomicIntegerArray counts = usedByRank;
+        if (counts != null && call.isCounted()) {
+            counts.addAndGet(call.rank(), (int) -call.permits());
+        }
+        long used = IN_USE.addAndGet(this, -call.permits());
+        AdaptiveLimit adaptive = limiter.adaptive();
+        if (adaptive != null) {
+            adaptive.ended(call.start(), used + call.permits(), used, end);
+        }
+        if (waiting > 0) {
+            serve();
+        }
+        limiter.removeIfIdle(key);
+    }
+
+    /** Retires this cell if it has no call in flight and none waiting; returns whether it did. */
+    boolean retireIfIdle() {
+        synchronized (queue) {
+            return queue.size() == 0 && IN_USE.compareAndSet(this, 0, RETIRED);
+        }
+    }
+
+    private void startLease(ConcurrencyReservation call) {
+        if (limiter.parameters().lease() != Long.MAX_VALUE) {
+            synchronized (leased) {
+                leased.put(call, limiter.ticker().nanos());
+                leases = true;
+            }
+        }
+    }
+
+    /** Nanoseconds until the oldest lease ends, or the first that is still to begin; {@link Long#MAX_VALUE} when none will. */
+    long nanosToLeaseEnd() {
+        long lease = limiter.parameters().lease();
+        if (lease == Long.MAX_VALUE) {
+            return Long.MAX_VALUE;
+        }
+        synchronized (leased) {
+            return leased.isEmpty()
+                    ? lease
+                    : Math.max(
+                            0,
+                            leased.values().iterator().next()
+                                    + lease
+                                    - limiter.ticker().nanos());
+        }
+    }
+
+    /** Releases the calls whose lease has ended. */
+    void endLeases() {
+        while (leases && nanosToLeaseEnd() == 0) {
+            ConcurrencyReservation oldest;
+            synchronized (leased) {
+                oldest = leased.isEmpty() ? null : leased.keySet().iterator().next();
+            }
+            if (oldest != null) {
+                oldest.release();
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+package io.ratelimited.core.internals.memory.concurrency;
+
+/**
+ * What was counted since calls became slow, or since a phase of the search began. Immutable.
+ *
+ * @param high the number of calls in flight that the next step of growth is measured by
+ * @param latency the latency at the last step of growth, in nanoseconds
+ * @param steps steps of growth, or levels that have gained
+ * @param steady windows without growth
+ * @param pinned windows in which the number in flight stood still at its upper end
+ * @param seconds seconds without growth, or without a rejection
+ * @param storm windows in a row in which many more calls than usual arrived, or were held
+ */
+record Signs(double high, double latency, int steps, int steady, int pinned, double seconds, int storm) {
+
+    Signs(double high, double latency, int steps, int steady, int pinned, double seconds) {
+        this(high, latency, steps, steady, pinned, seconds, 0);
+    }
+
+    static Signs at(double high) {
+        return new Signs(high, 0, 0, 0, 0, 0);
+    }
+
+    Signs withSteps(int steps) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
+    }
+
+    Signs withPinned(int pinned) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
+    }
+
+    Signs withSeconds(double seconds) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
+    }
+
+    Signs withStorm(int storm) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm);
+    }
+}

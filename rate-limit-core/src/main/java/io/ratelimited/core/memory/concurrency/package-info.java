@@ -1,5 +1,0 @@
-/** Internal. The limiter in memory for calls in flight: permits in use, a queue of waiting callers, and leases. */
-@NullMarked
-package io.ratelimited.core.memory.concurrency;
-
-import org.jspecify.annotations.NullMarked;

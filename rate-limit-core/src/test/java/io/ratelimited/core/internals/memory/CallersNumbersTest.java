@@ -1,0 +1,66 @@
+package io.ratelimited.core.internals.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CallerLimit;
+import io.ratelimited.core.CallersNumbersContract;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class CallersNumbersTest extends CallersNumbersContract {
+
+    @Override
+    protected List<RateLimiter> limiters(Limit limit) {
+        return List.of(new InMemoryRateLimiter(limit, ticker, 1_000_000));
+    }
+
+    @Override
+    protected int tenants() {
+        return 100_000;
+    }
+
+    /** The small burst is full soon, and the key is kept all the same. */
+    @Test
+    void aBurstThatShrinksAndGrowsGivesNoSecondOne() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("small", Algorithm.TOKEN_BUCKET).rate("1/s").build(), ticker, 10);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("1/s burst 100"));
+        assertThat(large.tryAcquire("k", 100)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        for (int second = 0; second < 50; second++) {
+            ticker.advance(Duration.ofSeconds(1));
+            assertThat(limiter.tryAcquire("k" + second, 1)).isTrue();
+        }
+        assertThat(large.peek("k", 1, 0).remaining()).isLessThanOrEqualTo(1);
+    }
+
+    /** Evicted keys that share a cell have different numbers: none gets more than its own. */
+    @Test
+    void keysThatAreEvictedGetNoMoreThanTheirNumbers() {
+        for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.SLIDING_LOG)) {
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                    Limit.of("flood", algorithm).rate("3/m").build(), ticker, 50);
+            RateLimiter fast =
+                    limiter.ofCallers(CallerLimit.of(algorithm == Algorithm.TOKEN_BUCKET ? "100/s" : "100/m"));
+            RateLimiter slow = limiter.ofCallers(CallerLimit.of("2/m"));
+            int keys = 40_000;
+            for (int key = 0; key < keys; key++) {
+                long permits = key % 2 == 0 ? 100 : 2;
+                assertThat((key % 2 == 0 ? fast : slow).tryAcquire("k" + key, 1) || key > 100)
+                        .isTrue();
+                (key % 2 == 0 ? fast : slow).tryAcquire("k" + key, permits - 1);
+            }
+            ticker.advance(Duration.ofSeconds(2));
+            int again = 0;
+            for (int key = 1; key < keys; key += 2) {
+                again += slow.tryAcquire("k" + key, 1) ? 1 : 0;
+            }
+            assertThat(again).as(algorithm.toString()).isZero();
+        }
+    }
+}

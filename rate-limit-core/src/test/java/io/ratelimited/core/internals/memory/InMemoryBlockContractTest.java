@@ -1,0 +1,19 @@
+package io.ratelimited.core.internals.memory;
+
+import io.ratelimited.core.BlockContract;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+
+class InMemoryBlockContractTest extends BlockContract {
+
+    @Override
+    protected RateLimiter limiter(Limit limit) {
+        return new InMemoryRateLimiter(limit, ticker, 1000);
+    }
+
+    @Override
+    protected int timelines() {
+        return 2_000;
+    }
+}

@@ -1,0 +1,237 @@
+package io.ratelimited.core.internals.memory.concurrency;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.internals.memory.concurrency.Controller.Phase;
+import io.ratelimited.core.overload.FoundLimitChange.Reason;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+/** The laws of the step that seeks the limit. */
+class ControllerTest {
+
+    private static final double MILLI = 1e6;
+
+    /** One second in which calls took so long, with as many in flight as Little's law says. */
+    private static Window second(double answered, double millis, boolean bound) {
+        double inFlight = answered * millis / 1000;
+        return new Window(
+                1_000_000_000L,
+                (long) answered,
+                millis * MILLI,
+                inFlight,
+                (long) Math.ceil(1.3 * inFlight),
+                0,
+                0,
+                bound,
+                (long) inFlight,
+                0);
+    }
+
+    /** Two hundred calls a second of 50 ms. */
+    private static Controller calm() {
+        Controller controller = Controller.of(4, 1000);
+        for (int i = 0; i < 20; i++) {
+            controller = controller.next(second(200, 50, false));
+        }
+        return controller;
+    }
+
+    /** A queue that grows until a limit is set: 400 calls a second are served, however many are in flight. */
+    private static Controller short400() {
+        Controller controller = calm().next(second(400, 55, false));
+        for (int inFlight = 40;
+                controller.phase() == Phase.FREE && inFlight < 1000;
+                inFlight = (int) (inFlight * 1.3)) {
+            controller = controller.next(second(400, inFlight / 0.4, false));
+        }
+        return controller;
+    }
+
+    /** O1, O3 */
+    @Test
+    void whateverIsSeenTheLimitStaysWithinItsBoundsAndSinksOnlyWhereCallsAreSlowOrLate() {
+        for (int seed = 0; seed < 300; seed++) {
+            Random random = new Random(seed);
+            int least = 1 + random.nextInt(10);
+            int most = least + random.nextInt(500);
+            Controller controller = Controller.of(least, most);
+            for (int step = 0; step < 200; step++) {
+                long answered = random.nextInt(5) == 0 ? 0 : random.nextInt(1_000);
+                long late = answered == 0 ? 0 : random.nextInt((int) answered + 1);
+                long overloaded = random.nextInt(4) == 0 ? random.nextInt(2_000) : 0;
+                boolean none = answered + overloaded == 0;
+                Window seen = new Window(
+                        1 + random.nextInt(2_000_000_000),
+                        answered,
+                        none ? 0 : 1 + random.nextInt(1_000_000_000),
+                        none ? 0 : 1 + random.nextInt(most),
+                        none ? 0 : 1 + random.nextInt(most),
+                        late,
+                        overloaded,
+                        random.nextBoolean(),
+                        random.nextInt(most),
+                        0);
+                Controller next = controller.next(seen);
+                String where = "seed " + seed + ", step " + step + ": " + seen;
+                assertThat(next.found()).as(where).isBetween(least, most);
+                assertThat(next.places()).as(where).isBetween(least, most);
+                assertThat(next.placesOfBest()).as(where).isBetween(least, most);
+                assertThat(next.settling()).as(where).isNotNegative();
+                boolean searches = controller.phase() == Phase.UP || controller.phase() == Phase.FIRST;
+                if (!seen.bound() && controller.phase() != Phase.FREE && !searches) {
+                    // O3
+                    assertThat(next.found()).as(where).isGreaterThanOrEqualTo(controller.found());
+                }
+                controller = next;
+            }
+        }
+    }
+
+    /** O2 */
+    @Test
+    void callsThatAreNotSlowLimitNothingHoweverManyThereAre() {
+        for (int seed = 0; seed < 100; seed++) {
+            Random random = new Random(seed);
+            Controller controller = calm();
+            for (int i = 0; i < 200; i++) {
+                double rate = random.nextInt(10) == 0 ? 15_000 : 10 + random.nextInt(2_000);
+                controller = controller.next(second(rate, 50 + random.nextInt(20), random.nextInt(10) == 0));
+                assertThat(controller.phase()).isEqualTo(Phase.FREE);
+                assertThat(controller.found()).isEqualTo(1000);
+            }
+        }
+    }
+
+    @Test
+    void moreAndMoreInFlightThatServeNoMoreSetALimitOfWhatIsServed() {
+        Controller controller = short400();
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.reason()).isEqualTo(Reason.SERVES_NO_MORE);
+        assertThat(controller.found()).isBetween(15, 50);
+        assertThat(controller.base()).isBetween(45 * MILLI, 60 * MILLI);
+    }
+
+    @Test
+    void aDependencyThatBecameSlowIsNoShortage() {
+        Controller controller = calm();
+        for (double millis : new double[] {60, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}) {
+            controller = controller.next(second(200, millis, false));
+            assertThat(controller.phase()).isEqualTo(Phase.FREE);
+        }
+        assertThat(controller.base()).isEqualTo(1000 * MILLI);
+    }
+
+    @Test
+    void aTestWithFewerTellsAQueueOfOurOwnFromASlowDependency() {
+        Controller drained = short400().next(second(400, 200, true));
+        assertThat(drained.phase()).isEqualTo(Phase.TEST);
+        Controller own = drained.next(second(400, drained.limit() / 0.4, true));
+        assertThat(own.phase()).isEqualTo(Phase.BELOW);
+        Controller others = drained.next(second(drained.limit() / 0.2, 200, true));
+        assertThat(others.phase()).isEqualTo(Phase.FREE);
+        assertThat(others.found()).isEqualTo(1000);
+        assertThat(others.reason()).isEqualTo(Reason.ROOM);
+        assertThat(others.base()).isEqualTo(200 * MILLI);
+    }
+
+    /** A service of 400 calls a second, with a latency of 50 ms for a call that waits for no other. */
+    @Test
+    void aLimitIsTrackedWhereMoreInFlightServeNoMore() {
+        Controller controller = short400();
+        for (int i = 0; i < 200; i++) {
+            double inFlight = controller.places();
+            controller = controller.next(second(400, Math.max(50, inFlight / 0.4), true));
+        }
+        assertThat(controller.found()).isBetween(18, 40);
+    }
+
+    @Test
+    void aLimitGrowsBackWhenMoreInFlightServeMoreAgain() {
+        Controller controller = short400();
+        for (int i = 0; i < 100 && controller.phase() != Phase.FREE; i++) {
+            double inFlight = Math.min(500, controller.places());
+            controller = controller.next(second(inFlight / 0.05, 50, inFlight < 500));
+        }
+        assertThat(controller.found()).isGreaterThan(400);
+    }
+
+    /** Late answers of a number in flight that stands still, as behind the threads of a server. */
+    @Test
+    void aNumberInFlightThatStandsStillWhileCallsAreSlowIsLimitedBelowIt() {
+        Controller controller = Controller.of(4, 1000);
+        controller = controller.next(second(80, 50, false));
+        for (int i = 0; i < 10 && controller.phase() == Phase.FREE; i++) {
+            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.cap()).isEqualTo(180);
+        assertThat(controller.found()).isEqualTo(110);
+    }
+
+    @Test
+    void withoutKnowledgeASearchBeginsLowAndDoublesWhileMoreAreServed() {
+        Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
+        for (int i = 0; i < 3; i++) {
+            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0));
+            if (controller.phase() != Phase.FREE) {
+                break;
+            }
+        }
+        assertThat(controller.found()).isEqualTo(20);
+        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0));
+        StringBuilder levels = new StringBuilder();
+        for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
+            levels.append(controller.found()).append(' ');
+            double inFlight = controller.places();
+            controller = controller.next(second(Math.min(1000, inFlight / 0.05), Math.max(50, inFlight), true));
+        }
+        assertThat(levels.toString()).startsWith("20 40 80 ");
+        assertThat(controller.found()).isBetween(40, 110);
+    }
+
+    @Test
+    void withoutARejectionForAWhileNothingIsLimited() {
+        Controller controller = short400().next(second(400, 60, true)).next(second(400, 60, true));
+        assertThat(controller.phase()).isNotEqualTo(Phase.FREE);
+        for (int i = 0; i < 20; i++) {
+            controller = controller.next(second(100, 50, false));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.FREE);
+        assertThat(controller.found()).isEqualTo(1000);
+    }
+
+    @Test
+    void otherBoundsHoldAtOnceAndTheBaseTimeStays() {
+        Controller controller = calm().within(1, 10);
+        assertThat(controller.found()).isEqualTo(10);
+        assertThat(controller.places()).isEqualTo(10);
+        assertThat(controller.base()).isEqualTo(50 * MILLI);
+        assertThat(controller.reason()).isEqualTo(Reason.BOUNDS);
+        assertThat(short400().within(200, 300).found()).isEqualTo(200);
+    }
+
+    /** Steps wait until the calls from before have ended, so that a step is not judged by them. */
+    @Test
+    void stepsWaitForTheCallsFromBefore() {
+        assertThat(calm().settling()).isZero();
+        Controller tracking = short400().next(second(400, 70, true)).next(second(400, 70, true));
+        assertThat(tracking.phase()).isEqualTo(Phase.BELOW);
+        assertThat(tracking.places()).isLessThan(tracking.found());
+        assertThat(tracking.settling()).isEqualTo((long) (70 * MILLI));
+    }
+
+    @Test
+    void aWindowIsOverWhenItHasLastedAndEnoughCallsHaveEnded() {
+        Controller none = Controller.of(4, 1000);
+        assertThat(none.isOver(Tuning.SHORTEST, 3, 0, 9)).isFalse();
+        assertThat(none.isOver(Tuning.SHORTEST, 4, 0, 9)).isTrue();
+        Controller controller = calm();
+        assertThat(controller.isOver(Tuning.SHORTEST, 1_000, 0, 9)).isFalse();
+        assertThat(controller.isOver(35_000_000L, 15, 0, 9)).isFalse();
+        assertThat(controller.isOver(35_000_000L, 16, 0, 9)).isTrue();
+        assertThat(controller.isOver(2_000_000_000L, 1, 0, 9)).isTrue();
+        assertThat(controller.watched()).isEqualTo(30);
+        assertThat(controller.isOver(25_000_000L, 0, 0, 30)).isTrue();
+    }
+}

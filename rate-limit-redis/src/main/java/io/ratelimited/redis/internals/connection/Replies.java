@@ -1,0 +1,130 @@
+package io.ratelimited.redis.internals.connection;
+
+import io.lettuce.core.RedisException;
+import java.io.IOException;
+import java.io.Serial;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/** The reasons why there are no replies. */
+public final class Replies {
+
+    /**
+     * A script has failed at a value of another type, or in a function of Lua, whose messages begin in lower case. Errors of
+     * Redis within a script, such as OOM and READONLY, begin in upper case.
+     */
+    private static final Pattern CORRUPT_KEY =
+            Pattern.compile("^WRONGTYPE .*user_script|user_script: ?\\d+: (WRONGTYPE|user_script|[a-z])");
+
+    /**
+     * A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script, and
+     * behind {@code ERR} where a script hands on a caught error.
+     */
+    private static final Pattern NO_PRIMARY =
+            Pattern.compile("(^(ERR )?|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
+
+    private static final Pattern UNSAFE = Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
+
+    private Replies() {}
+
+    /** Returns the result of a task; failed if the task throws. */
+    static <T> CompletableFuture<T> of(Supplier<? extends CompletionStage<T>> task) {
+        try {
+            return task.get().toCompletableFuture();
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    /** The reason of a failure, without the exceptions that futures wrap around it. */
+    public static Throwable cause(@Nullable Throwable failure) {
+        Throwable cause = failure;
+        while (cause != null
+                && (cause instanceof CompletionException || cause instanceof ExecutionException)
+                && cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return cause == null ? new IllegalStateException("failed without a reason") : cause;
+    }
+
+    /** Returns whether a server says that it does not decide because another one is the primary, or may have become it. */
+    static boolean isNoPrimary(Throwable failure) {
+        return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
+    }
+
+    /** Returns whether the keys of a script are on two servers, because their slot moves: no server has run it. */
+    public static boolean isBetweenServers(Throwable failure) {
+        return String.valueOf(cause(failure).getMessage()).startsWith("TRYAGAIN");
+    }
+
+    /** Returns whether a command has certainly not been sent, and so has changed nothing. */
+    public static boolean isNotSent(Throwable failure) {
+        return cause(failure) instanceof NotSentException;
+    }
+
+    /**
+     * Returns whether a script could not read its keys, since no script has written them. It has changed nothing
+     * then.
+     */
+    static boolean isCorruptKey(Throwable failure) {
+        return CORRUPT_KEY.matcher(String.valueOf(failure.getMessage())).find();
+    }
+
+    /**
+     * The error that a server has answered with, in one line.
+     *
+     * @return null for another failure: the command was not sent, its reply is late, or the connection broke
+     */
+    public static @Nullable String error(@Nullable Throwable failure) {
+        Throwable cause = failure == null ? null : cause(failure);
+        return cause == null || isNotSent(cause) || cause instanceof TimeoutException || isBreak(cause)
+                ? null
+                : text(cause);
+    }
+
+    /**
+     * Returns whether a connection broke: commands that were written before the client noticed fail with the system's error.
+     */
+    static boolean isBreak(Throwable cause) {
+        return cause.getClass() == RedisException.class || cause instanceof IOException;
+    }
+
+    /** The failure of a command that is not sent. */
+    public static Throwable notSent(String reason) {
+        return new NotSentException(reason);
+    }
+
+    /** Without a stack trace: thrown for every call of an outage. */
+    private static final class NotSentException extends RuntimeException {
+
+        @Serial
+        private static final long serialVersionUID = 1L;
+
+        private NotSentException(String message) {
+            super(message, null, false, false);
+        }
+    }
+
+    /** A failure and its causes in one line: a client reports that it cannot connect, and only a cause has the reason. */
+    static String text(Throwable failure) {
+        StringBuilder text = new StringBuilder(failure.toString());
+        for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+            if (text.indexOf(cause.toString()) < 0) {
+                text.append(": ").append(cause);
+            }
+        }
+        return line(text.toString());
+    }
+
+    /** Escapes the characters of a text that would end the line, hide a part of it or turn it around. */
+    static String line(String text) {
+        return UNSAFE.matcher(text)
+                .replaceAll(unsafe -> String.format("\\\\u%04x", unsafe.group().codePointAt(0)));
+    }
+}

@@ -1,0 +1,325 @@
+package io.ratelimited.redis.internals.limiter;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.Permits;
+import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
+import io.ratelimited.redis.internals.connection.Replies;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A call in flight: its permits count in Redis until it is released, or its lease ends. Redis knows the call by an id, so
+ * that registering and ending it twice do no harm: both are repeated until Redis has them.
+ */
+final class InFlightCall implements Reservation, WaitingRoom.Waiter {
+
+    /*
+     * F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: the thread that changes the phase takes the next
+     *    steps, and the others do nothing. So a call counts on this node once, and ends once.
+     * F2 A call counts on this node before it is LIVE, so that nobody ends it before it counts. A thread that then finds it
+     *    ENDED undoes the count.
+     * F3 Redis has the end of every id that it may have heard of: of a live call when it is released, and at once of an
+     *    attempt that has failed without a reply. The next attempt has an id of its own, so that the end of the last one
+     *    cannot end it.
+     * F4 A registration is sent only for a LIVE call. One without a reply may still run after the end of the call, so that
+     *    the end is sent again a second after Redis had it.
+     * F5 The id does not change any more once the call is LIVE: it is the key by which the limiter finds the call.
+     * F6 A call that waits in the queue leaves it in one way: admitted, decided without Redis, failed, or crowded out. Its turn
+     *    completes then, after its reply is set, unless it has failed.
+     */
+
+    private static final long AFTER_AN_OUTAGE_MILLIS = 1_000;
+
+    private enum Phase {
+        /** Not admitted yet: asking, or in the {@link ConcurrencyQueue}. */
+        WAITING,
+        LIVE,
+        ENDED
+    }
+
+    private final RedisConcurrencyLimiter limiter;
+    private final @Nullable String text;
+    /** The name of the key in Redis. */
+    final String name;
+
+    final long permits;
+    private final long maxWait;
+    private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.WAITING);
+    private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
+    /** Id of the last attempt to take a place: the end of one attempt must not end the next one. */
+    private volatile String id;
+
+    private volatile long deadline;
+    private volatile long admittedAt;
+    private volatile ScriptReply reply;
+    /** Waits in the queue. */
+    private volatile boolean queued;
+    /** Redis may know the call. */
+    private volatile boolean sent;
+    /** A command that registers the call has no reply, and may still run. */
+    private volatile boolean doubtful;
+
+    InFlightCall(RedisConcurrencyLimiter limiter, @Nullable String text, long permits, long maxWait) {
+        this.limiter = limiter;
+        this.text = text;
+        this.name = limiter.name(text);
+        this.permits = permits;
+        this.maxWait = maxWait;
+        this.id = limiter.context().nodes().callId();
+        this.reply = limiter.local(ScriptReply.UNKNOWN, name);
+    }
+
+    String id() {
+        return id;
+    }
+
+    /** Asks Redis once; a call that may wait then joins the queue of this node. */
+    CompletableFuture<Reservation> begin() {
+        boolean never = limiter.parameters().isNever(permits);
+        boolean behind = limiter.hasQueue(name);
+        if (behind && maxWait > 0 && !never && !limiter.connection().isDown(name)) {
+            queue();
+            return CompletableFuture.completedFuture(this);
+        }
+        return ask(never || behind ? "peek" : "take").thenApply(answer -> {
+            if (never) {
+                reply = answer.withOutcome(ScriptReply.NEVER);
+            } else if (behind) {
+                reply = answer.withOutcome(ScriptReply.UNKNOWN);
+            } else if (answer.admitted()) {
+                admitted(answer);
+            } else {
+                reply = answer;
+                if (maxWait > 0) {
+                    queue();
+                }
+            }
+            return this;
+        });
+    }
+
+    /** Decides by the calls in flight on this node. */
+    void beginLocally() {
+        if (limiter.parameters().isNever(permits)) {
+            reply = limiter.local(ScriptReply.NEVER, name);
+        } else if (limiter.hasQueue(name) || !admitLocally()) {
+            reply = limiter.local(ScriptReply.UNKNOWN, name);
+            if (maxWait > 0) {
+                queue();
+            }
+        }
+    }
+
+    private void queue() {
+        deadline = limiter.context().ticker().nanos() + maxWait;
+        queued = true;
+        limiter.queue(this);
+    }
+
+    CompletableFuture<ScriptReply> ask(String operation) {
+        ScriptParameters parameters = limiter.parameters();
+        boolean takes = operation.equals("take");
+        sent |= takes;
+        return limiter.eval(name, parameters, arguments(operation, parameters, id))
+                .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
+                .whenComplete((answer, failure) -> {
+                    if (failure != null && takes && !Replies.isNotSent(failure)) {
+                        // It may have been admitted all the same, or still be.
+                        doubtful = true;
+                        giveBack();
+                        id = limiter.context().nodes().callId();
+                    }
+                });
+    }
+
+    private ScriptArguments arguments(String operation, ScriptParameters parameters, String attempt) {
+        Duration lease = parameters.limit().lease();
+        long left = lease == null || admittedAt == 0
+                ? 0
+                : Math.max(1, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
+        return parameters.begin(operation, limiter.connection().time()).addPacked(attempt, 1, permits, left, 0, 0);
+    }
+
+    /** Admitted by Redis. Counts on this node before anybody can end it. */
+    void admitted(ScriptReply answer) {
+        limiter.count(this, Long.MAX_VALUE);
+        start(answer);
+    }
+
+    /** Admitted by this node alone, if it has room. */
+    boolean admitLocally() {
+        boolean fits = limiter.count(this, limiter.share());
+        if (fits) {
+            start(limiter.local(0, name));
+        }
+        return fits;
+    }
+
+    private void start(ScriptReply answer) {
+        admittedAt = limiter.context().ticker().nanos();
+        if (!leaveQueue(Phase.LIVE, answer)) {
+            end();
+        }
+    }
+
+    /**
+     * Lets the call go uncounted, or refuses it, because the limit does not protect while Redis is away, or admits nobody.
+     */
+    void decided(ScriptReply answer) {
+        leaveQueue(answer.admitted() ? Phase.LIVE : Phase.ENDED, answer);
+    }
+
+    void failed(RuntimeException failure) {
+        turn.completeExceptionally(failure);
+        leaveQueue(Phase.ENDED, reply);
+    }
+
+    private boolean leaveQueue(Phase next, ScriptReply answer) {
+        if (!phase.compareAndSet(Phase.WAITING, next)) {
+            return false;
+        }
+        reply = answer;
+        queued = false;
+        turn.complete(next == Phase.LIVE);
+        return true;
+    }
+
+    /** The call still runs: keeps its permits from lapsing. A call with a lease of its own may lapse. */
+    void renew() {
+        if (limiter.limit().lease() == null && !limiter.connection().isDown(name)) {
+            register();
+        }
+    }
+
+    /** Registers the call with Redis, which may have forgotten it or never have known it. */
+    void register() {
+        limiter.connection()
+                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().fullName(name), this::registration);
+    }
+
+    private @Nullable ScriptArguments registration() {
+        if (phase.get() != Phase.LIVE) {
+            return null;
+        }
+        sent = true;
+        // It may be run after the end of the call, which is then sent again.
+        doubtful = true;
+        return arguments("renew", limiter.parameters(), id);
+    }
+
+    private void end() {
+        limiter.ended(this);
+        giveBack();
+        limiter.serve(name);
+    }
+
+    private void giveBack() {
+        if (sent) {
+            String ended = id;
+            // After an outage a server may run an old command of one connection after a new one of another. A second
+            // after it had the end of the call, nothing old is pending any more.
+            deliverEnd(ended, doubtful ? () -> endAgain(ended) : () -> {});
+        }
+    }
+
+    private void endAgain(String attempt) {
+        limiter.connection().later(AFTER_AN_OUTAGE_MILLIS, () -> deliverEnd(attempt, () -> {}));
+    }
+
+    private void deliverEnd(String attempt, Runnable delivered) {
+        ScriptParameters parameters = limiter.parameters();
+        limiter.connection()
+                .deliver(
+                        DeliveryKind.END,
+                        parameters.fullName(name),
+                        () -> arguments("cancel", parameters, attempt),
+                        delivered);
+    }
+
+    @Override
+    public boolean isRefused() {
+        return !queued && !reply.admitted();
+    }
+
+    @Override
+    public long waitNanos() {
+        return 0;
+    }
+
+    @Override
+    public boolean mayWait() {
+        return queued;
+    }
+
+    @Override
+    public Decision decision() {
+        return queued ? reply.withOutcome(0).decision() : reply.decision();
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        return queued ? limiter.waitingRoom().await(turn.copy(), this::alarm, this) : turnOrReply();
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        if (!queued) {
+            return CompletableFuture.completedFuture(turnOrReply());
+        }
+        // Not on the thread of the connection, which all calls share: the callbacks of a caller may follow.
+        CompletableFuture<Boolean> future =
+                turn.thenApplyAsync(Function.identity(), limiter.context().callers());
+        return limiter.waitingRoom().awaitAsync(future, this::alarm, this);
+    }
+
+    private boolean turnOrReply() {
+        return turn.isCompletedExceptionally() ? turn.join() : reply.admitted();
+    }
+
+    private Runnable alarm() {
+        return limiter.context().ticker().schedule(deadline, this::crowdOut);
+    }
+
+    @Override
+    public @Nullable Object key() {
+        return text;
+    }
+
+    @Override
+    public boolean mayGo() {
+        return phase.get() == Phase.LIVE;
+    }
+
+    /** Leaves the queue, unless admitted meanwhile. */
+    @Override
+    public void crowdOut() {
+        if (leaveQueue(Phase.ENDED, reply.withOutcome(ScriptReply.UNKNOWN))) {
+            limiter.unqueue(this);
+        }
+    }
+
+    @Override
+    public void settle(long permits) {
+        throw Permits.nothingToCharge(limiter.limit().name());
+    }
+
+    @Override
+    public void cancel() {
+        crowdOut();
+        release();
+    }
+
+    @Override
+    public void release() {
+        if (phase.compareAndSet(Phase.LIVE, Phase.ENDED)) {
+            end();
+        }
+    }
+}

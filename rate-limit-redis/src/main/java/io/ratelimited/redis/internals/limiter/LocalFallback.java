@@ -1,0 +1,327 @@
+package io.ratelimited.redis.internals.limiter;
+
+import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.redis.internals.connection.GuardedConnection.Charge;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.script.ScriptBlocks;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides for a limit that counts over time by this node's share, while Redis does not: {@link LocalBudgets} describes that
+ * share. The connection owes Redis the charge for calls that are admitted here. Thread-safe.
+ */
+final class LocalFallback {
+
+    private static final Duration MOMENT = Duration.ofNanos(1_000);
+
+    private final LimiterContext context;
+    private final long maximumKeys;
+    private final WaitingRoom waitingRoom;
+    private final InstanceBlocks blocks;
+    /**
+     * Budgets by the address of the server that has the keys, since each has its own outages; windows have one for all
+     * servers.
+     */
+    private final ConcurrentHashMap<String, LocalBudgets> budgets = new ConcurrentHashMap<>();
+
+    /** For violations of limits with blocks; null until a call needs it. Guarded by this. */
+    private @Nullable InMemoryRateLimiter evidence;
+    /** The limit that {@link #evidence} has. Guarded by this. */
+    private @Nullable ScriptParameters evidenceOf;
+
+    /**
+     * Permits of a key.
+     *
+     * @param parameters the limit under which they were used
+     * @param nodes those that share the limit
+     * @param batch permits of the same batch are charged by one command
+     * @param admitted permits given away here
+     * @param excess permits that calls used beyond their reservations
+     */
+    private record Spent(ScriptParameters parameters, Nodes nodes, Object batch, long admitted, long excess)
+            implements Charge {
+
+        @Override
+        public Charge plus(Charge more) {
+            Spent last = (Spent) more;
+            return new Spent(last.parameters, nodes, batch, sum(admitted, last.admitted), sum(excess, last.excess));
+        }
+
+        private @Nullable Spent less(long unused) {
+            return admitted <= unused && excess == 0
+                    ? null
+                    : new Spent(parameters, nodes, batch, Math.max(0, admitted - unused), excess);
+        }
+
+        @Override
+        public long permits() {
+            return sum(admitted, excess);
+        }
+
+        /**
+         * Charges at most this node's share of the permits that the limit holds: those beyond it have been refilled
+         * meanwhile.
+         */
+        @Override
+        public ScriptArguments arguments(String time) {
+            Limit shared = parameters.limit();
+            long held = Math.min(
+                    shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));
+            long share = Math.max(1, held / nodes.sharers());
+            return parameters.appendDecided(
+                    parameters.begin("charge", time), sum(Math.min(share, admitted), excess), "");
+        }
+
+        private static long sum(long a, long b) {
+            return a + b < 0 ? Long.MAX_VALUE : a + b;
+        }
+    }
+
+    LocalFallback(
+            LimiterContext context,
+            ScriptParameters parameters,
+            WaitingRoom waitingRoom,
+            InstanceBlocks blocks,
+            long maximumKeys) {
+        this.blocks = blocks;
+        this.context = context;
+        this.maximumKeys = maximumKeys;
+        this.waitingRoom = waitingRoom;
+        // Loads classes that the first caller of an outage would have to wait for.
+        reply(
+                        parameters,
+                        new LocalBudgets(context.ticker(), 1)
+                                .forCall(() -> this, parameters.limit(), 1)
+                                .reserve("", 1, 0)
+                                .decision(),
+                        1)
+                .decision();
+    }
+
+    private RateLimiter local(ScriptParameters current, String name) {
+        Limit limit = current.whole().limit();
+        int sharers = context.nodes().sharers();
+        // A window needs no time of a server, and keeps its permits when its slot moves.
+        String server = limit.algorithm().family() == Family.WINDOW
+                ? ""
+                : context.connection().address(name);
+        InMemoryRateLimiter all = budgets.computeIfAbsent(
+                        server, any -> new LocalBudgets(context.ticker(), maximumKeys))
+                .forCall(() -> context.connection().outage(name), limit, sharers);
+        return current.callers(all, sharers);
+    }
+
+    long keys() {
+        return budgets.values().stream().mapToLong(LocalBudgets::keys).sum();
+    }
+
+    void reset(@Nullable String text, String fullName) {
+        context.connection().changeCharge(fullName, owed -> null);
+        budgets.values().forEach(each -> each.reset(text));
+        synchronized (this) {
+            if (evidence != null) {
+                evidence.reset(key(text));
+            }
+        }
+    }
+
+    Reservation reserve(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
+        long permits = wanted.permits();
+        Reservation decided = local(current, name).reserve(text, permits, wanted.maxWait());
+        ScriptReply reply = reply(current, decided.decision(), permits);
+        Counted counted = new Counted(current, text, wanted);
+        boolean undecided = wanted.undecided() && !decided.isRefused();
+        if (!undecided && counted.violates(decided.isRefused())) {
+            reply = reply.withBlock(blocks.offend(current, Objects.requireNonNull(text)));
+        }
+        String fullName = current.fullName(name);
+        Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
+        RedisReservation.Charge charge = end -> {
+            if (end.excess() != 0) {
+                decided.settle(permits + end.excess());
+            }
+            if (end.excess() > 0) {
+                charge(current, name, end.excess());
+            } else if (end.excess() < 0) {
+                // Permits that have been charged in Redis already stay charged: they may have lapsed there.
+                context.connection()
+                        .changeCharge(
+                                fullName,
+                                owed -> owed instanceof Spent spent && spent.batch == batch
+                                        ? spent.less(-end.excess())
+                                        : owed);
+            }
+            counted.settle(end);
+            return reply(current, decided.decision(), permits);
+        };
+        Runnable keep = () -> {
+            if (counted.violates(false)) {
+                blocks.offend(current, Objects.requireNonNull(text));
+            }
+        };
+        return new RedisReservation(
+                context.ticker(), waitingRoom, text, permits, reply, charge, undecided ? keep : null);
+    }
+
+    /** A call of a key as evidence: counted once it is decided. */
+    private final class Counted {
+
+        private final ScriptParameters current;
+        private final @Nullable String text;
+        private final Wanted wanted;
+        private volatile @Nullable Reservation whole;
+
+        Counted(ScriptParameters current, @Nullable String text, Wanted wanted) {
+            this.current = current;
+            this.text = text;
+            this.wanted = wanted;
+        }
+
+        /** Counts the call, and returns whether the whole limit rejects it. */
+        boolean violates(boolean rejected) {
+            Reservation counted = text == null ? null : counted(current, text, wanted, rejected);
+            whole = counted;
+            return counted != null && counted.isRefused() && !counted.decision().never();
+        }
+
+        void settle(RedisReservation.Settlement end) {
+            Reservation counted = whole;
+            if (counted != null && end.excess() == 0 && !end.mayBlock()) {
+                // Without a settlement as yet: what the call has cost may become known.
+                counted.release();
+            } else if (counted != null) {
+                counted.settle(wanted.permits() + end.excess(), end.mayBlock() && !wanted.exempt());
+            }
+        }
+    }
+
+    /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
+    Decision refused(ScriptParameters current, String text, Wanted wanted, Decision refusal) {
+        if (refusal.blocked()
+                || refusal.retryAfter() == null
+                || !InstanceBlocks.byRefusal(current, wanted.exempt())
+                || !new Counted(current, text, wanted).violates(true)) {
+            return refusal;
+        }
+        ScriptBlocks.State block = blocks.offend(current, text);
+        return block == null ? refusal : refusal.blockedFor(Duration.ofNanos(block.leftNanos()));
+    }
+
+    /**
+     * Counts a call of a key against the whole limit: what is over this node's share alone is within the limit. It is a violation
+     * if that rejects it however long its policy lets it wait; where calls are charged, as one in memory is.
+     *
+     * @param rejected by this node's share: if it could have waited, it takes nothing
+     * @return to be settled like the call; null if it does not count
+     */
+    private @Nullable Reservation counted(ScriptParameters current, String text, Wanted wanted, boolean rejected) {
+        boolean byRefusal = wanted.permits() > 0 && InstanceBlocks.byRefusal(current, wanted.exempt());
+        if (!byRefusal && (rejected || !InstanceBlocks.byCharge(current, text))) {
+            return null;
+        }
+        RateLimiter whole = evidence(current);
+        Reservation counted = whole.reserve(Claim.of(
+                whole,
+                key(text),
+                wanted.permits(),
+                byRefusal ? wanted.patience() : Long.MAX_VALUE,
+                RateLimiter.NO_RANK,
+                wanted.patience(),
+                wanted.exempt()));
+        if (rejected && counted.waitNanos() > 0) {
+            counted.cancel();
+        }
+        return counted;
+    }
+
+    private static @Nullable Object key(@Nullable String text) {
+        return text == null ? null : CanonicalKey.ofText(text);
+    }
+
+    /**
+     * The whole limit, which counts only what this node has decided by itself. Where calls are charged it blocks a key for a
+     * microsecond, so that this node hears of the violation, and the block is its own.
+     */
+    private RateLimiter evidence(ScriptParameters current) {
+        InMemoryRateLimiter all = evidenceOfAll(current.whole());
+        Limit own = evidenceLimit(current);
+        return current.whole() == current ? all : all.ofCallers(any -> own);
+    }
+
+    private static Limit evidenceLimit(ScriptParameters current) {
+        // Want of a seat is no violation.
+        Limit.Builder builder = InstanceShare.of(current.limit(), 1).toBuilder()
+                .maxWaiting(Math.max(1, current.limit().maxWaiting()));
+        ScriptBlocks own = current.blocks();
+        return own == null || own.byRefusal()
+                ? builder.charged(false).build()
+                : builder.block(MOMENT).blockMax(MOMENT).build();
+    }
+
+    private synchronized InMemoryRateLimiter evidenceOfAll(ScriptParameters current) {
+        InMemoryRateLimiter known = evidence;
+        Limit whole = evidenceLimit(current);
+        if (known == null || known.limit().algorithm() != whole.algorithm()) {
+            known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
+            known.onBlock(begun -> blocks.offend(current, begun.key().toString()));
+            evidence = known;
+        } else if (evidenceOf != current) {
+            known.update(whole);
+        }
+        evidenceOf = current;
+        return known;
+    }
+
+    Decision peek(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
+        long permits = wanted.permits();
+        return reply(current, local(current, name).peek(text, permits, wanted.maxWait()), permits)
+                .decision();
+    }
+
+    /**
+     * Makes the reply. A call that is too large for this node alone, but not for the whole limit, is not refused for good.
+     */
+    private static ScriptReply reply(ScriptParameters current, Decision decided, long permits) {
+        Duration retry = decided.retryAfter();
+        long outcome = decided.admitted()
+                ? decided.waitTime().toNanos()
+                : retry != null
+                        ? ~retry.toNanos()
+                        : decided.never() && permits > current.limit().capacity()
+                                ? ScriptReply.NEVER
+                                : ScriptReply.UNKNOWN;
+        return new ScriptReply(outcome, decided.remaining(), decided.reset().toNanos(), "", current, Source.FALLBACK);
+    }
+
+    /** Charges in Redis the permits that a call has used beyond its reservation, now or as soon as Redis answers. */
+    void charge(ScriptParameters current, String name, long excess) {
+        if (current.isConstant()) {
+            return;
+        }
+        if (context.connection().isDown(name)) {
+            owe(current, current.fullName(name), 0, excess);
+        } else {
+            context.connection().charge(current.fullName(name), new Spent(current, context.nodes(), "", 0, excess));
+        }
+    }
+
+    /** Returns the batch with which the permits will be charged. */
+    private Object owe(ScriptParameters current, String fullName, long admitted, long excess) {
+        Spent spent = new Spent(current, context.nodes(), new Object(), admitted, excess);
+        return current.isConstant()
+                ? spent.batch
+                : ((Spent) context.connection().owe(fullName, spent)).batch;
+    }
+}

@@ -1,0 +1,410 @@
+package io.ratelimited.redis.internals.limiter;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.redis.internals.connection.Replies;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.limiter.KnownBlocks.Known;
+import io.ratelimited.redis.internals.script.ScriptBlocks;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Several limits on one call: all of them admit it, or nothing is taken. One script decides where it may have all keys.
+ * Where it may not, while their slot moves, and where Redis does not decide, all limits are asked at the same time and, if
+ * all would admit the call, charged at the same time; the permits are given back if another call came between. A call waits
+ * for Redis at most for the timeout in all.
+ */
+final class MultiLimitCall {
+
+    private final List<Part> parts = new ArrayList<>();
+    private final long othersWait;
+    private final LimiterContext context;
+
+    /**
+     * A claim with the longest wait that its limit allows now.
+     *
+     * @param together as of {@link AllOf#permitsTogether}
+     */
+    private record Part(
+            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted, long together) {
+
+        private PermitRequest request() {
+            return new PermitRequest(wanted, caller);
+        }
+
+        /** The blocks of a limit under which the key can be blocked; else null. */
+        private @Nullable ScriptBlocks blocks(ScriptParameters parameters) {
+            return caller == null ? null : parameters.blocks();
+        }
+
+        /** What is wanted of a limit that decides for itself, beside the others. */
+        private Wanted undecided() {
+            return wanted.asUndecided();
+        }
+
+        private Asked asked(ScriptParameters parameters) {
+            return new Asked(name, wanted, parameters);
+        }
+    }
+
+    /** The request to one limit. */
+    private record Asked(String name, Wanted wanted, ScriptParameters parameters) {}
+
+    /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
+    MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
+        this.othersWait = othersWait;
+        this.context = context;
+        Claim[] all = claims.toArray(Claim[]::new);
+        for (int i = 0; i < all.length; i++) {
+            Claim claim = all[i];
+            RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
+            String caller = CanonicalKey.textOrNull(claim.key());
+            long together = AllOf.permitsTogether(all, i);
+            parts.add(new Part(claim, limiter, caller, limiter.name(caller), limiter.wanted(caller, claim), together));
+        }
+    }
+
+    /** The reservations of all claims, or a single refused one. */
+    List<Reservation> reserve() {
+        try {
+            return context.connection().await(WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack));
+        } catch (ExecutionException ex) {
+            return withoutRedis(ex);
+        }
+    }
+
+    /** {@link #reserve} for callers that must not block. */
+    CompletableFuture<List<Reservation>> reserveAsync(Callbacks callbacks) {
+        CompletableFuture<List<Reservation>> asked = WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack);
+        context.connection().limitTime(asked);
+        return asked.handleAsync(
+                (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers(callbacks));
+    }
+
+    private static void giveBack(List<Reservation> reservations) {
+        reservations.forEach(Reservation::cancel);
+    }
+
+    private CompletableFuture<List<Reservation>> decide() {
+        return fitsOneScript() ? byOneScript() : byScriptsOfTheirOwn();
+    }
+
+    private boolean fitsOneScript() {
+        Set<String> names = new HashSet<>();
+        String caller = parts.get(0).caller;
+        for (Part part : parts) {
+            if (!(part.limiter instanceof RedisRateLimiter limiter)
+                    || limiter.parameters().isConstant()
+                    || limiter.parameters().isNever(part.wanted.permits())
+                    || limiter.blocks.owed(part.caller, limiter.parameters()) != null
+                    || !names.add(part.name())) {
+                return false;
+            }
+            boolean sameSlot = caller != null && Objects.equals(caller, part.caller);
+            if (context.connection().isCluster() && !sameSlot) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private CompletableFuture<List<Reservation>> byOneScript() {
+        List<ScriptParameters> used =
+                parts.stream().map(part -> part.limiter.parameters()).toList();
+        List<Reservation> remembered = remembered(used);
+        if (remembered != null) {
+            return CompletableFuture.completedFuture(remembered);
+        }
+        // Permits that come back while the script runs must be noticed.
+        parts.forEach(part -> part.limiter.states().of(part.name()));
+        long sentAt = context.ticker().nanos();
+        @Nullable Known[] asked = new Known[parts.size()];
+        Arrays.setAll(asked, i -> rate(parts.get(i)).blocks.beforeAsking(parts.get(i).caller));
+        List<String> keys = new ArrayList<>();
+        List<String> blocks = new ArrayList<>();
+        for (int i = 0; i < used.size(); i++) {
+            Part part = parts.get(i);
+            keys.add(used.get(i).fullName(part.name()));
+            if (part.blocks(used.get(i)) != null) {
+                blocks.add(ScriptBlocks.fullName(used.get(i).fullName(part.name())));
+            }
+        }
+        keys.addAll(blocks);
+        return context.connection()
+                .eval(
+                        Script.DECIDE,
+                        keys.toArray(String[]::new),
+                        arguments(used),
+                        // The call was decided without it.
+                        reply -> giveBack(decided(used, reply, sentAt, asked)))
+                .thenApply(reply -> decided(used, reply, sentAt, asked))
+                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
+                        ? byScriptsOfTheirOwn()
+                        : CompletableFuture.failedFuture(failure));
+    }
+
+    private ScriptArguments arguments(List<ScriptParameters> used) {
+        StringBuilder operation = new StringBuilder("take ");
+        used.forEach(limit -> operation.append(limit.letter()));
+        List<@Nullable ScriptBlocks> blocks = blocks(used);
+        boolean blocking = blocks.stream().anyMatch(Objects::nonNull);
+        operation.append(blocking ? " " : "");
+        for (ScriptBlocks own : blocking ? blocks : List.<@Nullable ScriptBlocks>of()) {
+            operation.append(own == null ? ScriptBlocks.NO_MARK : own.mark());
+        }
+        ScriptArguments args =
+                new ScriptArguments().add(context.connection().time()).add(operation.toString());
+        used.forEach(limit -> limit.appendTo(args));
+        for (int i = 0; i < used.size(); i++) {
+            ScriptBlocks own = blocks.get(i);
+            if (own != null) {
+                own.appendTo(args, rate(parts.get(i)).blocks.liftedMicros());
+            }
+        }
+        for (int i = 0; i < used.size(); i++) {
+            used.get(i).append(args, parts.get(i).request(), 1);
+        }
+        return args;
+    }
+
+    private List<@Nullable ScriptBlocks> blocks(List<ScriptParameters> used) {
+        List<@Nullable ScriptBlocks> blocks = new ArrayList<>();
+        for (int i = 0; i < used.size(); i++) {
+            blocks.add(parts.get(i).blocks(used.get(i)));
+        }
+        return blocks;
+    }
+
+    /**
+     * Returns the refusal that the script would give now, from the remembered refusals and the requests that the same script
+     * admitted. Null if that is not known of each limit: one whose refusal is forgotten, while another one is remembered, is
+     * asked again.
+     */
+    private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        boolean refused = false;
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.wanted);
+            if (denied != null && !denied.admitted()) {
+                refusals[i] = denied.decision();
+                refused = true;
+            }
+        }
+        for (int i = 0; refused && i < refusals.length; i++) {
+            refused = refusals[i] != null
+                    || isAdmittedBeside(refusals, parts.get(i).asked(used.get(i)));
+        }
+        return refused ? refused(refusals) : null;
+    }
+
+    /** Returns whether the script that refused one of the others has admitted the same request to this limit. */
+    private boolean isAdmittedBeside(@Nullable Decision[] refusals, Asked request) {
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            if (refusals[i] != null && rate(part).admittedWith(part.name()).contains(request)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private List<Asked> admitted(List<ScriptParameters> used, List<ScriptReply> replies) {
+        return IntStream.range(0, parts.size())
+                .filter(i -> replies.get(i).admitted())
+                .mapToObj(i -> parts.get(i).asked(used.get(i)))
+                .toList();
+    }
+
+    private static RedisRateLimiter rate(Part part) {
+        return (RedisRateLimiter) part.limiter;
+    }
+
+    private List<Reservation> decided(
+            List<ScriptParameters> used, List<Object> reply, long sentAt, @Nullable Known[] asked) {
+        List<Reservation> taken = new ArrayList<>(parts.size());
+        List<ScriptReply> replies = new ArrayList<>(parts.size());
+        boolean refused = false;
+        boolean timed = true;
+        List<@Nullable ScriptBlocks> blocks = blocks(used);
+        Iterator<ScriptBlocks.State> states = blocks.stream().anyMatch(Objects::nonNull)
+                ? ScriptBlocks.read(reply).iterator()
+                : Collections.emptyIterator();
+        for (int i = 0; i < parts.size(); i++) {
+            Part part = parts.get(i);
+            @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
+            List<Object> own = parts.size() == 1 ? reply : (List<Object>) reply.get(i);
+            ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
+            if (blocks.get(i) != null) {
+                ScriptBlocks.State state = states.next();
+                rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
+                decided = decided.decidedAt(state.nowMicros());
+                decided = part.wanted.exempt() ? decided : decided.withBlock(state);
+            }
+            replies.add(decided);
+            taken.add(rate(part).reservation(part.name(), part.caller, part.wanted, decided));
+            refused |= !decided.admitted();
+            timed &= decided.admitted() || decided.hasRetry();
+        }
+        if (refused) {
+            List<Asked> admitted = timed ? admitted(used, replies) : List.of();
+            for (int i = 0; i < parts.size(); i++) {
+                Part part = parts.get(i);
+                if (replies.get(i).hasRetry()) {
+                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, admitted);
+                }
+            }
+            return refused(taken);
+        }
+        List<Reservation> blocked = blockedHere(used, taken);
+        if (blocked != null) {
+            return blocked;
+        }
+        parts.forEach(part -> rate(part).taken(part.name()));
+        return taken;
+    }
+
+    /** Gives all back and rejects the call if this node knows of a block that Redis has lost; null if there is none. */
+    private @Nullable List<Reservation> blockedHere(List<ScriptParameters> used, List<Reservation> taken) {
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        boolean refused = false;
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            ScriptReply owed = part.wanted.exempt() ? null : rate(part).blocks.owed(part.caller, used.get(i));
+            refusals[i] = owed == null ? null : owed.decision();
+            refused |= owed != null;
+        }
+        if (!refused) {
+            return null;
+        }
+        giveBack(taken);
+        return refused(refusals);
+    }
+
+    private static List<Reservation> refused(@Nullable Decision[] refusals) {
+        return List.of(AllOf.refused(refusals));
+    }
+
+    private static List<Reservation> refused(List<Reservation> decided) {
+        return refused(decided.stream()
+                .map(one -> one.isRefused() ? one.decision() : null)
+                .toArray(Decision[]::new));
+    }
+
+    private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
+        return askThenTake(
+                part -> part.limiter
+                        .peekInRedis(part.caller, part.wanted.withPermits(part.together), 0)
+                        .exceptionally(failure -> part.limiter.peekWithoutRedis(
+                                part.caller, part.wanted.withPermits(part.together), failure)),
+                part -> part.limiter
+                        .reserveInRedis(part.caller, part.undecided())
+                        .exceptionally(
+                                failure -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)));
+    }
+
+    private CompletableFuture<List<Reservation>> askThenTake(
+            Function<Part, CompletableFuture<Decision>> ask, Function<Part, CompletableFuture<Reservation>> take) {
+        return all(i -> ask.apply(parts.get(i))).thenCompose(decisions -> {
+            long wait = othersWait;
+            @Nullable Decision[] refusals = new Decision[parts.size()];
+            boolean admitted = true;
+            for (int i = 0; i < refusals.length; i++) {
+                Decision decision = decisions.get(i).join();
+                refusals[i] = decision.admitted() ? null : decision;
+                admitted &= decision.admitted();
+                wait = Math.max(wait, decision.waitTime().toNanos());
+            }
+            if (!admitted) {
+                for (int i = 0; i < refusals.length; i++) {
+                    Decision refusal = refusals[i];
+                    refusals[i] = refusal == null ? null : parts.get(i).limiter.refused(parts.get(i).claim, refusal);
+                }
+                return CompletableFuture.completedFuture(refused(refusals));
+            }
+            long longest = wait;
+            return all(i -> {
+                        Part part = parts.get(i);
+                        Reservation later = AllOf.placeLater(
+                                part.claim, longest, decisions.get(i).join());
+                        return later != null ? CompletableFuture.completedFuture(later) : take.apply(part);
+                    })
+                    .thenApply(this::allOrNone);
+        });
+    }
+
+    /** Asks all limits at the same time. Completes with the outcome of each when all have decided or failed. */
+    private <T> CompletableFuture<List<CompletableFuture<T>>> all(IntFunction<CompletableFuture<T>> ask) {
+        List<CompletableFuture<T>> asked =
+                IntStream.range(0, parts.size()).mapToObj(ask).toList();
+        return CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new))
+                .handle((done, failure) -> asked);
+    }
+
+    private List<Reservation> allOrNone(List<CompletableFuture<Reservation>> taken) {
+        List<Reservation> reservations = new ArrayList<>(taken.size());
+        try {
+            for (CompletableFuture<Reservation> one : taken) {
+                reservations.add(one.join());
+            }
+        } catch (RuntimeException ex) {
+            taken.stream()
+                    .filter(one -> !one.isCompletedExceptionally())
+                    .forEach(one -> one.join().cancel());
+            throw ex;
+        }
+        if (reservations.stream().anyMatch(Reservation::isRefused)) {
+            giveBack(reservations);
+            return refused(reservations);
+        }
+        for (int i = 0; i < reservations.size(); i++) {
+            if (!parts.get(i).claim.isUndecided()) {
+                reservations.get(i).keep();
+            }
+        }
+        return reservations;
+    }
+
+    /** Decides when Redis has not. */
+    private List<Reservation> withoutRedis(Throwable failure) {
+        try {
+            return askThenTake(
+                            part -> decided(() -> part.limiter.peekWithoutRedis(
+                                    part.caller, part.wanted.withPermits(part.together), failure)),
+                            part -> decided(
+                                    () -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)))
+                    .join();
+        } catch (CompletionException ex) {
+            throw ex.getCause() instanceof RuntimeException cause ? cause : ex;
+        }
+    }
+
+    private static <T> CompletableFuture<T> decided(Supplier<T> decision) {
+        try {
+            return CompletableFuture.completedFuture(decision.get());
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+}

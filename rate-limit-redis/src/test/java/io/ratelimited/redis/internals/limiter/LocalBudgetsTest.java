@@ -1,0 +1,299 @@
+package io.ratelimited.redis.internals.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.internals.connection.GuardedConnection;
+import io.ratelimited.redis.internals.connection.KeyNames;
+import io.ratelimited.redis.internals.connection.RedisConnector;
+import io.ratelimited.redis.internals.connection.RedisLink;
+import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.connection.Threads;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What a node admits by itself in one outage and in many. In one thread, on a time that the test moves. */
+class LocalBudgetsTest {
+
+    private static final Duration LOOK = Duration.ofMillis(200);
+
+    private final ManualTicker clock = new ManualTicker();
+    private final TwoServers servers = new TwoServers();
+    private final KeyNames keys = new KeyNames("rl");
+    private final GuardedConnection connection = new GuardedConnection(
+            servers,
+            keys,
+            Duration.ofMillis(50).toNanos(),
+            clock,
+            new Threads(clock, Runnable::run, Runnable::run),
+            false,
+            UnaryOperator.identity());
+    private final Nodes nodes = new Nodes("node", 0);
+    private final LimiterContext context =
+            new LimiterContext(connection, keys, clock, Runnable::run, nodes, IllegalStateException::new);
+
+    {
+        share(1);
+    }
+
+    /** So many nodes are counted. */
+    private void share(int count) {
+        nodes.count(count, 0, true);
+        // The larger of two counts is in use.
+        nodes.count(count, 0, true);
+    }
+
+    /** Two primaries: the budgets of caller "b" are on the second, until its slot moves. A command to a server that is away fails. */
+    private static final class TwoServers implements RedisConnector {
+
+        private static final String SECOND = '{' + CanonicalKey.digest("b") + '}';
+
+        private final Set<String> away = new HashSet<>();
+        private Runnable whileAsked = () -> {};
+        private boolean moved;
+
+        @Override
+        public CompletionStage<Set<String>> discover() {
+            return CompletableFuture.completedFuture(Set.of("a", "b"));
+        }
+
+        @Override
+        public String address(String key) {
+            return (key.contains(SECOND) && !moved) || key.contains("{b}") ? "b" : "a";
+        }
+
+        @Override
+        public CompletionStage<RedisLink> connect(String address) {
+            return CompletableFuture.completedFuture(new Link(address));
+        }
+
+        @Override
+        public boolean isCluster() {
+            return false;
+        }
+
+        @Override
+        public void close() {}
+
+        private final class Link implements RedisLink {
+
+            private final String address;
+
+            private Link(String address) {
+                this.address = address;
+            }
+
+            @Override
+            public CompletionStage<List<Object>> eval(
+                    Script script, String[] on, ScriptArguments args, boolean asking) {
+                whileAsked.run();
+                return away.contains(address)
+                        ? CompletableFuture.failedFuture(new IllegalStateException("away"))
+                        : CompletableFuture.completedFuture(List.of());
+            }
+
+            @Override
+            public CompletionStage<List<Object>> time() {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public CompletionStage<Long> delete(String key) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public void onBreak(Runnable task) {}
+
+            @Override
+            public void close() {}
+        }
+    }
+
+    @AfterEach
+    void close() {
+        connection.close();
+    }
+
+    private RedisRateLimiter limiter(Algorithm algorithm, String rate) {
+        return new RedisRateLimiter(
+                context, Limit.of("limit", algorithm).rate(rate).build(), "", failure -> null, 0, 100_000);
+    }
+
+    private void begin(String server) {
+        servers.away.add(server);
+        for (int i = 0; i < 5; i++) {
+            assertThat(connection.eval(Script.PROBE, new String[] {"rl:{" + server + "}"}, new ScriptArguments()))
+                    .isCompletedExceptionally();
+        }
+        assertThat(connection.isDown("rl:{" + server + "}")).isTrue();
+    }
+
+    private void end(String server) {
+        servers.away.remove(server);
+        clock.advance(LOOK);
+        assertThat(connection.isDown("rl:{" + server + "}")).isFalse();
+    }
+
+    private static int takeAll(RedisRateLimiter limiter, String key) {
+        int taken = 0;
+        while (!limiter.reserveLocally(key, 1, 0).isRefused()) {
+            taken++;
+        }
+        return taken;
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void eightOutagesGiveOneBurstAndWhatRefillsInThem(Algorithm algorithm) {
+        RedisRateLimiter limiter = limiter(algorithm, "10/s");
+        int taken = 0;
+        for (int outage = 0; outage < 8; outage++) {
+            begin("a");
+            taken += takeAll(limiter, "k");
+            clock.advance(Duration.ofMillis(300));
+            taken += takeAll(limiter, "k");
+            end("a");
+            clock.advance(Duration.ofSeconds(60));
+        }
+        assertThat(taken).isEqualTo(10 + 8 * 3);
+    }
+
+    /** Such a caller has found the breaker open, and comes to its decision late. */
+    @Test
+    void aCallerWhoIsDecidedAfterTheOutageMakesNoBudgetForTheNext() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s");
+        begin("a");
+        assertThat(takeAll(limiter, "k")).isEqualTo(10);
+        end("a");
+        for (int late = 0; late < 3; late++) {
+            assertThat(limiter.reserveLocally("k", 1, 0).isRefused()).isTrue();
+            clock.advance(Duration.ofSeconds(60));
+        }
+        begin("a");
+        assertThat(takeAll(limiter, "k")).isZero();
+    }
+
+    /** The charges of an outage are sent in the middle of the recovery: callers come right before and behind each. */
+    @Test
+    void noCallerBetweenTwoStepsOfARecoveryMakesABudgetForTheNextOutage() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s");
+        begin("a");
+        takeAll(limiter, "k");
+        takeAll(limiter, "other");
+        int[] asked = {0};
+        servers.whileAsked = () -> {
+            asked[0]++;
+            limiter.reserveLocally("k", 1, 0);
+        };
+        end("a");
+        servers.whileAsked = () -> {};
+        assertThat(asked[0]).isGreaterThanOrEqualTo(3);
+        limiter.reserveLocally("k", 1, 0);
+        clock.advance(Duration.ofSeconds(60));
+        limiter.reserveLocally("k", 1, 0);
+        begin("a");
+        assertThat(takeAll(limiter, "k")).isLessThanOrEqualTo(2);
+    }
+
+    @Test
+    void theOutageOfOneServerRefillsNothingForTheKeysOfAnother() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s");
+        begin("b");
+        for (int outage = 0; outage < 3; outage++) {
+            begin("a");
+            assertThat(takeAll(limiter, "a")).isEqualTo(outage == 0 ? 10 : 0);
+            end("a");
+            clock.advance(Duration.ofSeconds(60));
+            assertThat(takeAll(limiter, "b")).isEqualTo(10);
+        }
+    }
+
+    /** Only buckets have the time of a server. */
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, 10", "FIXED_WINDOW, 0", "SLIDING_WINDOW, 0", "SLIDING_LOG, 0"})
+    void aKeyWhoseSlotMovesHasAnotherBucketButTheSameWindow(Algorithm algorithm, int again) {
+        RedisRateLimiter limiter = limiter(algorithm, "10/d");
+        begin("b");
+        assertThat(takeAll(limiter, "b")).isEqualTo(10);
+        begin("a");
+        servers.moved = true;
+        assertThat(takeAll(limiter, "b")).isEqualTo(again);
+        servers.moved = false;
+        assertThat(takeAll(limiter, "b")).isZero();
+    }
+
+    @Test
+    void aKeyThatWasNeverSeenBeginsWithTheShareOfTheBurst() {
+        share(3);
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "5/h");
+        begin("a");
+        assertThat(limiter.reserveLocally("first", 1, 0).isRefused()).isFalse();
+        assertThat(limiter.reserveLocally("first", 1, 0).decision().retryAfter())
+                .isEqualTo(Duration.ofMinutes(36));
+        assertThat(takeAll(limiter, "second")).isEqualTo(1);
+        end("a");
+        clock.advance(Duration.ofDays(1));
+        begin("a");
+        assertThat(takeAll(limiter, "first")).isZero();
+        assertThat(takeAll(limiter, "third")).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aChangeOfTheLimitDuringAnOutageKeepsWhatIsSpent(Algorithm algorithm) {
+        RedisRateLimiter limiter = limiter(algorithm, "20/d");
+        begin("a");
+        int taken = takeAll(limiter, "k");
+        for (int change = 0; change < 5; change++) {
+            limiter.update(Limit.of("limit", algorithm).rate(19 - change + "/d").build());
+            taken += takeAll(limiter, "k");
+            limiter.update(limiter(algorithm, "20/d").limit());
+            taken += takeAll(limiter, "k");
+        }
+        assertThat(taken).isEqualTo(20);
+    }
+
+    @Test
+    void aChangeOfTheNumberOfNodesKeepsWhatIsSpent() {
+        RedisRateLimiter limiter = limiter(Algorithm.FIXED_WINDOW, "20/d");
+        begin("a");
+        share(4);
+        int taken = takeAll(limiter, "k");
+        share(2);
+        taken += takeAll(limiter, "k");
+        share(4);
+        taken += takeAll(limiter, "k");
+        share(2);
+        taken += takeAll(limiter, "k");
+        assertThat(taken).isLessThanOrEqualTo(10);
+    }
+
+    /** Less than one permit is one in a time of fixed length, which has no first day. */
+    @Test
+    void aNodeHasItsShareOfAQuotaOfTheCalendarInTheSameWindows() {
+        Limit quota = Limit.of("quota", Algorithm.FIXED_WINDOW)
+                .rate("100/month")
+                .startsOn("15")
+                .build();
+        assertThat(InstanceShare.of(quota, 3)).hasToString("quota: fixed-window, rate 33/month, zone UTC, startsOn 15");
+        Limit few = quota.toBuilder().rate("2/month").build();
+        assertThat(InstanceShare.of(few, 3)).hasToString("quota: fixed-window, rate 1/62d, zone UTC");
+        Limit yearly = Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1/year").build();
+        assertThat(InstanceShare.of(yearly, 20)).hasToString("quota: fixed-window, rate 1/3650d, zone UTC");
+    }
+}

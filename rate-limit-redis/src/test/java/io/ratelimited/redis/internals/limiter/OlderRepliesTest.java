@@ -1,0 +1,51 @@
+package io.ratelimited.redis.internals.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.redis.RedisServers;
+import io.ratelimited.redis.internals.limiter.KnownBlocks.Known;
+import io.ratelimited.redis.internals.script.ScriptBlocks.State;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/** Replies about one key that a node takes over in another order than Redis has sent them. */
+class OlderRepliesTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private static final State BLOCKED = new State(Duration.ofMinutes(10).toNanos(), 1);
+    /** Redis knows of no block, and has never known of one. */
+    private static final State UNKNOWN = new State(0, 0, 0, false, 0, 0);
+
+    private final ManualTicker time = RedisServers.ticker();
+    private final RedisRateLimiter limiter = (RedisRateLimiter) REDIS.backend(time)
+            .limiter(
+                    Limit.of("late", Algorithm.TOKEN_BUCKET)
+                            .rate("1/h")
+                            .block(Duration.ofMinutes(10))
+                            .build(),
+                    RedisLimitOptions.DEFAULTS);
+
+    @Test
+    void aReplyToAQuestionFromBeforeABlockDoesNotSayThatRedisHasLostIt() {
+        Known asked = limiter.blocks.beforeAsking("k");
+        limiter.blocks.learn("k", BLOCKED, asked);
+        Known block = limiter.blocks.beforeAsking("k");
+        limiter.blocks.learn("k", UNKNOWN, asked);
+        assertThat(block).isNotNull();
+        assertThat(limiter.blocks.beforeAsking("k")).isSameAs(block);
+    }
+
+    @Test
+    void aReplyToALaterQuestionSaysThatRedisHasLostTheBlockWhichHolds() {
+        limiter.blocks.learn("k", BLOCKED, null);
+        limiter.blocks.learn("k", UNKNOWN, limiter.blocks.beforeAsking("k"));
+        assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+    }
+}

@@ -1,0 +1,45 @@
+package io.ratelimited.spring.internals.boot;
+
+import io.ratelimited.spring.internals.web.Route;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
+import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
+import org.springframework.boot.actuate.endpoint.web.WebServerNamespace;
+import org.springframework.core.env.Environment;
+
+/**
+ * The paths of the actuator's endpoints that the application's own port serves. Routes leave them out for requests without
+ * credentials: a limit must not stop health checks.
+ */
+public final class ActuatorPaths implements Supplier<List<String>> {
+
+    private final ObjectProvider<PathMappedEndpoints> endpoints;
+    private final Environment environment;
+
+    public ActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
+        this.endpoints = endpoints;
+        this.environment = environment;
+    }
+
+    /** The path of the list of endpoints, and path patterns of each endpoint. */
+    @Override
+    public List<String> get() {
+        if (ManagementPortType.get(environment) != ManagementPortType.SAME) {
+            return List.of();
+        }
+        List<String> patterns = new ArrayList<>();
+        for (PathMappedEndpoints all : endpoints) {
+            if (!all.getBasePath().isEmpty()) {
+                patterns.add(all.getBasePath());
+            }
+            all.getAllPaths().forEach(path -> patterns.add(path + "/**"));
+            all.stream()
+                    .flatMap(endpoint -> endpoint.getAdditionalPaths(WebServerNamespace.SERVER).stream())
+                    .forEach(path -> patterns.add(Route.slashed(path) + "/**"));
+        }
+        return patterns;
+    }
+}

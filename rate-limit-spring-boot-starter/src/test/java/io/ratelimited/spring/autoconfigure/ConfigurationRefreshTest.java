@@ -1,0 +1,361 @@
+package io.ratelimited.spring.autoconfigure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.TestLimits;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
+import org.springframework.context.ApplicationEvent;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.PayloadApplicationEvent;
+import org.springframework.core.env.MapPropertySource;
+
+@ExtendWith(OutputCaptureExtension.class)
+class ConfigurationRefreshTest {
+
+    private final Map<String, Object> configuration = new HashMap<>();
+    private final ApplicationContextRunner runner = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class))
+            .withBean(Ticker.class, ManualTicker::new)
+            .withInitializer(context -> context.getEnvironment()
+                    .getPropertySources()
+                    .addFirst(new MapPropertySource("changing", configuration)));
+
+    @Test
+    void aChangedLimitIsInForceAndAddsNoPermits() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null, 75)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("200/s");
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(25);
+        });
+    }
+
+    @Test
+    void whetherAnythingIsLimitedIsSettledAtTheStartForMethodsAndCodeAlike() {
+        start(Map.of("rate-limit.limits.search.rate", "1/h"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null)).isTrue();
+
+            refresh(context, Map.of("rate-limit.enabled", "false"));
+
+            assertThat(limits.tryAcquire("search", null)).isFalse();
+        });
+    }
+
+    @Test
+    void policyAndWaitChangeToo() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.policy", "wait", "rate-limit.limits.search.max-wait", "250ms"));
+
+            assertThat(limits.limit("search").policy()).isEqualTo(Policy.WAIT);
+            assertThat(limits.limit("search").maxWaitNanos())
+                    .isEqualTo(Duration.ofMillis(250).toNanos());
+        });
+    }
+
+    @Test
+    void aChangedDefaultReachesLimitsThatSayNothingThemselves() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.login.rate", "5/m",
+                        "rate-limit.limits.login.policy", "reject"),
+                (context, limits) -> {
+                    limits.limit("search");
+                    limits.limit("login");
+
+                    refresh(context, Map.of("rate-limit.defaults.policy", "shadow"));
+
+                    assertThat(limits.limit("search").policy()).isEqualTo(Policy.SHADOW);
+                    assertThat(limits.limit("login").policy()).isEqualTo(Policy.REJECT);
+                });
+    }
+
+    @Test
+    void aRemovedPropertyFallsBackToTheDefault() {
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.burst", "300"),
+                (context, limits) -> {
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(300);
+
+                    configuration.remove("rate-limit.limits.search.burst");
+                    refresh(context, Map.of());
+
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(100);
+                });
+    }
+
+    @Test
+    void eachLimitThatARefreshChangesIsReported() {
+        List<RateLimitChangedEvent> changes = new ArrayList<>();
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.login.rate", "5/m"),
+                (context, limits) -> {
+                    limits.limit("search");
+                    limits.limit("login");
+                    context.addApplicationListener(event -> {
+                        if (event instanceof PayloadApplicationEvent<?> of
+                                && of.getPayload() instanceof RateLimitChangedEvent change) {
+                            changes.add(change);
+                        }
+                    });
+
+                    refresh(
+                            context,
+                            Map.of("rate-limit.limits.search.burst", "50", "rate-limit.limits.login.key", "#name"));
+
+                    assertThat(changes)
+                            .containsExactly(new RateLimitChangedEvent(
+                                    "search", null, Map.of("burst", 100L), Map.of("burst", 50L), Scope.INSTANCE, null));
+                });
+    }
+
+    @Test
+    void whatWasChangedAtRunTimeStaysUnlessItsPropertyChanges() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.change("search", LimitChange.of("burst", "400"));
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
+
+            Limit expected = Limit.of("search", Algorithm.TOKEN_BUCKET)
+                    .rate("200/s")
+                    .burst(400)
+                    .build();
+            assertThat(limits.limit("search").limit()).isEqualTo(expected);
+        });
+    }
+
+    @Test
+    void aRefreshThatChangesNothingLeavesRunTimeChanges() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.change("search", LimitChange.rate("7/s"));
+
+            refresh(context, Map.of("some.other.property", "changed"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("7/s");
+        });
+    }
+
+    @Test
+    void anotherAlgorithmBeginsAnewAndAnotherNumberDoesNot() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null, 60)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.algorithm", "sliding-log"));
+
+            assertThat(limits.limit("search").limit().algorithm()).isEqualTo(Algorithm.SLIDING_LOG);
+            assertThat(limits.tryAcquire("search", null, 100)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "120/s"));
+
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(20);
+        });
+    }
+
+    @Test
+    void tiersChange() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "1000/s"),
+                (context, limits) -> {
+                    limits.limit("search");
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.gold.rate", "2000/s"));
+
+                    assertThat(limits.limit("search").tiers().get("gold").rate())
+                            .hasToString("2000/s");
+                });
+    }
+
+    @Test
+    void anUnreadableValueIsLoggedAndChangesNothing(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.burst", "plenty"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
+            assertThat(output.getOut())
+                    .contains("ERROR")
+                    .contains("rate-limit.limits.search.burst")
+                    .contains("plenty");
+        });
+    }
+
+    @Test
+    void aPropertyThatDoesNotExistIsLoggedAndChangesNothing(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.bursts", "300"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
+            assertThat(output.getOut()).contains("ERROR").contains("rate-limit.limits.search.bursts");
+        });
+    }
+
+    @Test
+    void oneInvalidLimitLeavesAllAsTheyWereUntilItIsCorrected(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.a.rate", "1/s", "rate-limit.limits.b.rate", "1/s"), (context, limits) -> {
+            limits.limit("a");
+            limits.limit("b");
+
+            refresh(context, Map.of("rate-limit.limits.a.rate", "2/s", "rate-limit.limits.b.rate", "fast"));
+            assertThat(limits.limit("a").limit().rate()).hasToString("1/s");
+            assertThat(output.getOut()).contains("ERROR").contains("'b'").contains("\"fast\"");
+
+            refresh(context, Map.of("rate-limit.limits.b.rate", "3/s"));
+            assertThat(limits.limit("a").limit().rate()).hasToString("2/s");
+            assertThat(limits.limit("b").limit().rate()).hasToString("3/s");
+        });
+    }
+
+    @Test
+    void callsInFlightCannotBecomeARate(CapturedOutput output) {
+        start(
+                Map.of(
+                        "rate-limit.limits.report.algorithm", "concurrency",
+                        "rate-limit.limits.report.max-concurrent", "3"),
+                (context, limits) -> {
+                    limits.limit("report");
+
+                    configuration.remove("rate-limit.limits.report.max-concurrent");
+                    refresh(
+                            context,
+                            Map.of(
+                                    "rate-limit.limits.report.algorithm", "gcra",
+                                    "rate-limit.limits.report.rate", "3/s"));
+
+                    assertThat(limits.limit("report").limit().maxConcurrent()).isEqualTo(3);
+                    assertThat(output.getOut()).contains("ERROR").contains("algorithm cannot change");
+                });
+    }
+
+    @Test
+    void aPropertyThatIsReadOnceIsWarnedOf(CapturedOutput output) {
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.key", "clientIp"),
+                (context, limits) -> {
+                    limits.limit("search");
+
+                    refresh(context, Map.of("rate-limit.limits.search.key", "principal"));
+
+                    assertThat(limits.limit("search").properties().get("key")).isEqualTo("clientIp");
+                    assertThat(output.getOut()).contains("WARN").contains("takes effect at the next start");
+                });
+    }
+
+    @Test
+    void aNewLimitCanBeUsedAfterARefresh() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThatThrownBy(() -> limits.limit("late")).isInstanceOf(IllegalArgumentException.class);
+
+            refresh(context, Map.of("rate-limit.limits.late.rate", "1/s"));
+
+            assertThat(limits.tryAcquire("late", null)).isTrue();
+            assertThat(limits.tryAcquire("late", null)).isFalse();
+        });
+    }
+
+    @Test
+    void aTierThatWasChangedAtRunTimeStaysWhereAnotherOneChanges() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "10/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "50/s",
+                        "rate-limit.limits.search.tiers.silver.rate", "20/s"),
+                (context, limits) -> {
+                    limits.change("search", LimitChange.tier("gold").with("rate", "77/s"));
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "21/s"));
+                    assertThat(tier(limits, "gold")).isEqualTo("77/s");
+                    assertThat(tier(limits, "silver")).isEqualTo("21/s");
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.gold.rate", "60/s"));
+                    assertThat(tier(limits, "gold")).isEqualTo("60/s");
+                });
+    }
+
+    @Test
+    void aTierThatTheConfigurationHasGotSinceTheStartCannotBeChanged() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "10/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "50/s"),
+                (context, limits) -> {
+                    limits.limit("search");
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "20/s"));
+
+                    assertThatThrownBy(() -> limits.change(
+                                    "search", LimitChange.tier("silver").with("rate", "5/s")))
+                            .hasMessageContaining("there is no tier 'silver'; there are [gold]");
+                });
+    }
+
+    private static LimitChange rate(String rate) {
+        return LimitChange.rate(rate);
+    }
+
+    private static String tier(TestLimits limits, String tier) {
+        return limits.limit("search").tiers().get(tier).rate().toString();
+    }
+
+    @Test
+    void otherEventsAreIgnored() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+            configuration.put("rate-limit.limits.search.rate", "200/s");
+
+            context.publishEvent(new ApplicationEvent(this) {
+                private static final long serialVersionUID = 1L;
+            });
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
+        });
+    }
+
+    private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
+        configuration.putAll(initial);
+        runner.run(context -> test.accept(context, TestLimits.of(context)));
+    }
+
+    private void refresh(ConfigurableApplicationContext context, Map<String, String> changes) {
+        configuration.putAll(changes);
+        context.publishEvent(new EnvironmentChangeEvent(context, Set.copyOf(changes.keySet())));
+    }
+}

@@ -1,0 +1,331 @@
+package io.ratelimited.spring.autoconfigure.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.IntSupplier;
+import java.util.function.ToIntFunction;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfiguration;
+import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeHttpClientAutoConfiguration;
+import org.springframework.boot.http.client.autoconfigure.reactive.ReactiveHttpClientAutoConfiguration;
+import org.springframework.boot.restclient.RestTemplateBuilder;
+import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
+import org.springframework.boot.restclient.autoconfigure.RestTemplateAutoConfiguration;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
+import org.springframework.context.ApplicationContext;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.client.RestTemplate;
+import org.springframework.web.reactive.function.client.WebClient;
+
+/**
+ * One answer holds up the calls that it is about, and no others: with each client and HTTP library, against a partner on the
+ * loopback interface. The partner is localhost; 127.0.0.1 is another host.
+ */
+@ExtendWith(OutputCaptureExtension.class)
+class OneAnswerTest {
+
+    private static final int REJECTED = -1;
+
+    /** The clients of Spring, with the HTTP libraries that Spring Boot can give them. */
+    private enum Client {
+        REST_CLIENT_JDK("imperative.factory=jdk"),
+        REST_CLIENT_APACHE("imperative.factory=http-components"),
+        REST_CLIENT_JETTY("imperative.factory=jetty"),
+        REST_CLIENT_REACTOR("imperative.factory=reactor"),
+        REST_CLIENT_SIMPLE("imperative.factory=simple"),
+        REST_TEMPLATE_JDK("imperative.factory=jdk"),
+        REST_TEMPLATE_APACHE("imperative.factory=http-components"),
+        WEB_CLIENT_REACTOR("reactive.connector=reactor"),
+        WEB_CLIENT_JDK("reactive.connector=jdk"),
+        WEB_CLIENT_APACHE("reactive.connector=http-components");
+
+        private final String library;
+
+        Client(String library) {
+            this.library = "spring.http.clients." + library;
+        }
+
+        /** Makes calls that yield their status, or {@link #REJECTED} if they were not sent. */
+        private ToIntFunction<String> calls(ApplicationContext context) {
+            if (name().startsWith("WEB_CLIENT")) {
+                WebClient client = context.getBean(WebClient.Builder.class).build();
+                return url -> client.get()
+                        .uri(url)
+                        .exchangeToMono(response -> response.releaseBody()
+                                .thenReturn(response.statusCode().value()))
+                        .onErrorReturn(RateLimitExceededException.class, REJECTED)
+                        .block();
+            }
+            if (name().startsWith("REST_TEMPLATE")) {
+                RestTemplate template = context.getBean(RestTemplateBuilder.class)
+                        .errorHandler(response -> false)
+                        .build();
+                return url -> status(() ->
+                        template.getForEntity(url, String.class).getStatusCode().value());
+            }
+            RestClient client = context.getBean(RestClient.Builder.class).build();
+            return url -> status(() -> client.get()
+                    .uri(url)
+                    .exchange((request, response) -> response.getStatusCode().value()));
+        }
+
+        private static int status(IntSupplier call) {
+            try {
+                return call.getAsInt();
+            } catch (RateLimitExceededException ex) {
+                return REJECTED;
+            }
+        }
+    }
+
+    private final ManualTicker ticker = new ManualTicker();
+    private final ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
+    private HttpServer server;
+    private String partner;
+
+    @BeforeEach
+    void start() throws IOException {
+        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.createContext("/", this::answer);
+        server.start();
+        partner = "http://localhost:" + server.getAddress().getPort();
+    }
+
+    @AfterEach
+    void stop() {
+        server.stop(0);
+    }
+
+    private void answer(HttpExchange exchange) throws IOException {
+        String path = exchange.getRequestURI().getPath();
+        seen.add(path);
+        int status = 200;
+        switch (path.replaceAll("/\\d+$", "")) {
+            case "/download" -> {
+                status = seen.stream().filter(path::equals).count() == 1 ? 429 : 302;
+                exchange.getResponseHeaders().set("Location", foreign("/other"));
+                exchange.getResponseHeaders().set("RateLimit", "\"x\";r=0;t=31536000");
+            }
+            case "/moved", "/moved-to-pause" -> {
+                status = 302;
+                exchange.getResponseHeaders().set("Location", foreign(path.replace("moved", "foreign")));
+            }
+            case "/export", "/foreign" -> exchange.getResponseHeaders().set("RateLimit", "\"x\";r=0;t=31536000");
+            case "/rejected" -> {
+                status = 429;
+                exchange.getResponseHeaders().set("RateLimit", "\"x\";r=0;t=31536000");
+            }
+            case "/foreign-to-pause" -> {
+                status = 503;
+                exchange.getResponseHeaders().set("Retry-After", "31536000");
+            }
+            case "/account" -> exchange.getResponseHeaders().set("RateLimit", "\"account\";r=0;t=30");
+            case "/pause" -> {
+                status = 429;
+                exchange.getResponseHeaders().set("Retry-After", "30");
+            }
+            default -> exchange.getResponseHeaders().set("X-Served", "yes");
+        }
+        exchange.sendResponseHeaders(status, -1);
+        exchange.close();
+    }
+
+    private String foreign(String path) {
+        return "http://127.0.0.1:" + server.getAddress().getPort() + path;
+    }
+
+    private interface Calls {
+
+        void make(ToIntFunction<String> calls);
+    }
+
+    private void with(Client client, Calls calls) {
+        Contexts.runner(ticker)
+                .withConfiguration(AutoConfigurations.of(
+                        HttpClientAutoConfiguration.class,
+                        ImperativeHttpClientAutoConfiguration.class,
+                        ReactiveHttpClientAutoConfiguration.class,
+                        RestClientAutoConfiguration.class,
+                        RestTemplateAutoConfiguration.class,
+                        WebClientAutoConfiguration.class,
+                        ClientRateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        client.library,
+                        "rate-limit.clients.partner.hosts=localhost",
+                        "rate-limit.clients.partner.policy=reject")
+                .run(context -> {
+                    ToIntFunction<String> of = client.calls(context);
+                    calls.make(path -> of.applyAsInt(partner + path));
+                });
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void anExhaustedPathHoldsUpItsOwnCallsOnly(Client client) {
+        for (String path : new String[] {"/export", "/rejected"}) {
+            with(client, calls -> {
+                assertThat(calls.applyAsInt(path)).isEqualTo(path.equals("/export") ? 200 : 429);
+                for (int i = 0; i < 24; i++) {
+                    assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(200);
+                    assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+                }
+                assertThat(calls.applyAsInt(path)).isEqualTo(REJECTED);
+                ticker.advance(Duration.ofSeconds(60));
+                assertThat(calls.applyAsInt(path)).isNotEqualTo(REJECTED);
+                assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+                assertThat(calls.applyAsInt(path)).isEqualTo(REJECTED);
+            });
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void anExhaustedPartOfThePathsHoldsUpThisPartOnly(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/other/1")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/export/1")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/export/2")).isEqualTo(200);
+            for (int i = 3; i < 24; i++) {
+                assertThat(calls.applyAsInt("/export/" + i)).isEqualTo(REJECTED);
+                assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(200);
+            }
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void anotherHostBehindARedirectHoldsUpNoOtherCalls(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/moved")).isEqualTo(200);
+            assertThat(seen).containsExactly("/moved", "/foreign");
+            for (int i = 0; i < 24; i++) {
+                assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(200);
+            }
+        });
+    }
+
+    /** By Apache HttpClient and Reactor Netty; others do not tell who has answered. */
+    @ParameterizedTest
+    @EnumSource(names = {"REST_CLIENT_APACHE", "REST_TEMPLATE_APACHE", "WEB_CLIENT_REACTOR"})
+    void anotherHostBehindARedirectIsNotBelieved(Client client) {
+        with(client, calls -> {
+            for (int i = 0; i < 5; i++) {
+                assertThat(calls.applyAsInt("/moved-to-pause")).isEqualTo(503);
+                assertThat(calls.applyAsInt("/moved")).isEqualTo(200);
+                assertThat(calls.applyAsInt("/moved/" + i)).isEqualTo(200);
+                assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+            }
+            assertThat(calls.applyAsInt("/pause")).isEqualTo(429);
+            assertThat(calls.applyAsInt("/other")).isEqualTo(REJECTED);
+            ticker.advance(Duration.ofSeconds(30));
+            assertThat(calls.applyAsInt("/moved")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/other"))
+                    .as("the redirect was no rejection")
+                    .isEqualTo(200);
+        });
+    }
+
+    /** By all HTTP libraries. Those that do not tell who has answered are named in the log. */
+    @ParameterizedTest
+    @EnumSource
+    void anotherHostBehindARedirectPausesForMaxPauseAtMostAndTheLogSaysThatItCan(Client client, CapturedOutput log) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/moved-to-pause")).isEqualTo(503);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+        });
+        boolean reports = List.of(Client.REST_CLIENT_APACHE, Client.REST_TEMPLATE_APACHE, Client.WEB_CLIENT_REACTOR)
+                .contains(client);
+        String users = client.name().startsWith("WEB") ? "WebClient" : "RestClient and RestTemplate";
+        assertThat(log.toString().lines().filter(line -> line.contains("[RL-335]") && line.contains("of " + users)))
+                .hasSize(reports ? 0 : 1)
+                .allMatch(line -> line.contains("rate-limit.clients [partner]"));
+    }
+
+    /** Its fields are not seen, but it is no rejection. */
+    @ParameterizedTest
+    @EnumSource(names = {"REST_CLIENT_APACHE", "REST_TEMPLATE_APACHE", "WEB_CLIENT_REACTOR"})
+    void aRedirectToAnotherHostEndsAQuotaThatIsOver(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/download")).isEqualTo(429);
+            assertThat(calls.applyAsInt("/download")).isEqualTo(REJECTED);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls.applyAsInt("/download")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/download")).isEqualTo(200);
+        });
+    }
+
+    /** A pause is an order to the whole client, whichever path it was told on. */
+    @ParameterizedTest
+    @EnumSource
+    void nothingIsSentWhileTheClientPauses(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/pause")).isEqualTo(429);
+            for (int i = 0; i < 24; i++) {
+                assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(REJECTED);
+            }
+            assertThat(seen).containsExactly("/pause");
+            ticker.advance(Duration.ofSeconds(30));
+            assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/other/1")).isEqualTo(200);
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aQuotaThatSeveralPathsNameHoldsUpThemAll(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/account/1")).isEqualTo(200);
+            assertThat(calls.applyAsInt("/account/2"))
+                    .as("its quota is not known yet")
+                    .isEqualTo(200);
+            assertThat(calls.applyAsInt("/account/3")).isEqualTo(REJECTED);
+            ticker.advance(Duration.ofSeconds(30));
+            assertThat(calls.applyAsInt("/account/3")).isEqualTo(200);
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"REST_CLIENT_JDK", "WEB_CLIENT_JDK"})
+    void withoutRedirectsNoOtherHostAnswers(Client client, CapturedOutput log) {
+        Contexts.runner(ticker)
+                .withConfiguration(AutoConfigurations.of(
+                        HttpClientAutoConfiguration.class,
+                        ImperativeHttpClientAutoConfiguration.class,
+                        ReactiveHttpClientAutoConfiguration.class,
+                        RestClientAutoConfiguration.class,
+                        RestTemplateAutoConfiguration.class,
+                        WebClientAutoConfiguration.class,
+                        ClientRateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        client.library,
+                        "spring.http.clients.redirects=dont-follow",
+                        "rate-limit.clients.partner.hosts=localhost",
+                        "rate-limit.clients.partner.policy=reject")
+                .run(context -> {
+                    ToIntFunction<String> calls = client.calls(context);
+                    assertThat(log.toString()).doesNotContain("RL-335");
+                    assertThat(calls.applyAsInt(partner + "/moved-to-pause")).isEqualTo(302);
+                    assertThat(calls.applyAsInt(partner + "/other")).isEqualTo(200);
+                    assertThat(seen).containsExactly("/moved-to-pause", "/other");
+                });
+    }
+}

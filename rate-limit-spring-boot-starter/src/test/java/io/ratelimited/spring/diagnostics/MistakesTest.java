@@ -1,0 +1,154 @@
+package io.ratelimited.spring.diagnostics;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+
+/** Settings that are surely mistakes: each fails startup or logs a warning that says what to write. */
+@ExtendWith(OutputCaptureExtension.class)
+class MistakesTest {
+
+    private final ApplicationContextRunner application = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(AopAutoConfiguration.class, RateLimitAutoConfiguration.class));
+
+    @Test
+    void aLimitThatAdmitsNoCallIsWarnedOf(CapturedOutput output) {
+        application
+                .withPropertyValues(
+                        "rate-limit.limits.shut.rate=0/s",
+                        "rate-limit.limits.none.algorithm=concurrency",
+                        "rate-limit.limits.none.max-concurrent=0",
+                        "rate-limit.limits.open.rate=1/s")
+                .run(context -> assertThat(output)
+                        .contains("Rate limit 'shut' rejects every call, because its rate is 0/s. Origin:"
+                                + " rate-limit.limits.shut. Set a number above 0, or remove the limit. [RL-270]")
+                        .contains("Rate limit 'none' rejects every call, because its max-concurrent is 0.")
+                        .doesNotContain("'open'"));
+    }
+
+    @Test
+    void aPrefixWithAnSTooManyIsWarnedOf(CapturedOutput output) {
+        application
+                .withPropertyValues("rate-limits.limits.search.rate=1/s")
+                .run(context -> assertThat(output)
+                        .contains(
+                                "Properties under rate-limits.limits have no effect, because nothing reads them. Rename"
+                                        + " the prefix to rate-limit.limits. [RL-271]"));
+    }
+
+    @Test
+    void theRightPrefixIsNotWarnedOf(CapturedOutput output) {
+        application
+                .withPropertyValues("rate-limit.limits.search.rate=1/s")
+                .run(context -> assertThat(output).doesNotContain("RL-271").doesNotContain("RL-270"));
+    }
+
+    @Test
+    void aSecondLimitWithoutANameIsWarnedOf(CapturedOutput output) {
+        application
+                .withBean(Twice.class)
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("Rate limit 'Twice.call#2' has no name, so responses show the name of its"
+                                + " method. Origin: @RateLimited on ")
+                        .contains("[RL-272]"));
+    }
+
+    @Test
+    void aBurstOfMinusOneFailsStartup() {
+        assertThatFails(NegativeBurst.class, "burst is -1, but must be at least 1");
+    }
+
+    @Test
+    void aNegativeBlockFactorFailsStartup() {
+        assertThatFails(NegativeFactor.class, "blockFactor is -1.7, but must be from 1 to 1000");
+    }
+
+    @Test
+    void aNegativeNumberOfCallsInFlightFailsStartup() {
+        assertThatFails(NegativeCalls.class, "maxConcurrent is -1, but must be 0 or more");
+    }
+
+    @Test
+    void valueAndNameThatDifferFailStartupWithACode() {
+        application
+                .withBean(BothNames.class)
+                .run(context -> assertThat(remedy(context.getStartupFailure())).contains("[RL-109]"));
+    }
+
+    @Test
+    void aLimitThatIsDefinedTwiceShowsWhatDiffers() {
+        application.withBean(Twins.class).run(context -> {
+            assertThat(context.getStartupFailure())
+                    .hasMessageContaining("rate is ")
+                    .hasMessageContaining("5/m")
+                    .hasMessageContaining("6/m")
+                    .hasMessageContaining("burst is ")
+                    .hasMessageContaining("not set");
+            assertThat(remedy(context.getStartupFailure())).contains("[RL-105]");
+        });
+    }
+
+    private static String remedy(Throwable failure) {
+        Throwable cause = failure;
+        while (!(cause instanceof InvalidRateLimitException)) {
+            cause = cause.getCause();
+        }
+        return ((InvalidRateLimitException) cause).remedy();
+    }
+
+    private void assertThatFails(Class<?> bean, String message) {
+        application
+                .withBean(bean)
+                .run(context -> assertThat(context.getStartupFailure()).hasStackTraceContaining(message));
+    }
+
+    static class Twice {
+
+        @RateLimited(name = "named", rate = "5/m")
+        @RateLimited(rate = "50/d")
+        public void call() {}
+    }
+
+    static class NegativeBurst {
+
+        @RateLimited(rate = "5/m", burst = -1)
+        public void call() {}
+    }
+
+    static class NegativeFactor {
+
+        @RateLimited(rate = "5/m", key = "#a0", block = "1m", blockFactor = -1.7)
+        public void call(String user) {}
+    }
+
+    static class NegativeCalls {
+
+        @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = -1)
+        public void call() {}
+    }
+
+    static class BothNames {
+
+        @RateLimited(value = "a", name = "b", rate = "5/m")
+        public void call() {}
+    }
+
+    static class Twins {
+
+        @RateLimited(name = "twin", rate = "5/m")
+        public void one() {}
+
+        @RateLimited(name = "twin", rate = "6/m", burst = 7)
+        public void other() {}
+    }
+}

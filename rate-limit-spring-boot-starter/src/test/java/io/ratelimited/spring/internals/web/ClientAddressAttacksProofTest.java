@@ -1,0 +1,14 @@
+package io.ratelimited.spring.internals.web;
+
+import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+
+/** The same on Jetty. */
+@Tag("proof")
+final class ClientAddressAttacksProofTest extends ClientAddressAttacksTest {
+
+    static Stream<Kind> kinds() {
+        return Stream.of(Kind.JETTY);
+    }
+}

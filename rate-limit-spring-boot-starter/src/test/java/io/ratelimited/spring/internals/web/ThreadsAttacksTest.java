@@ -1,0 +1,334 @@
+package io.ratelimited.spring.internals.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import jakarta.servlet.Filter;
+import java.net.Socket;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.mock.web.MockHttpServletRequest;
+import org.springframework.mock.web.MockHttpServletResponse;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
+import reactor.core.publisher.Mono;
+
+/** Callers who wait often to take the threads that serve requests, and those who leave while they wait. */
+@ExtendWith(OutputCaptureExtension.class)
+class ThreadsAttacksTest {
+
+    private static final AutoConfigurations OURS = AutoConfigurations.of(
+            DisabledRateLimitAutoConfiguration.class,
+            RateLimitAutoConfiguration.class,
+            ServletRateLimitAutoConfiguration.class,
+            AopAutoConfiguration.class);
+
+    private final WebApplicationContextRunner servlet = new WebApplicationContextRunner()
+            .withConfiguration(OURS)
+            .withPropertyValues("rate-limit.limits.slow.rate=1/m", "rate-limit.limits.slow.policy=wait");
+
+    private void assertMayTakeAtOnce(int expected, String... properties) {
+        servlet.withPropertyValues(properties)
+                .run(context ->
+                        assertThat(context.getBean(RequestThreads.class).half()).isEqualTo(expected));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "100, none=1",
+        "25, server.tomcat.threads.max=50",
+        "15, server.jetty.threads.max=30",
+        "1, server.tomcat.threads.max=1",
+        "100, server.tomcat.threads.max=0",
+        "2500, server.tomcat.threads.max=5000"
+    })
+    void callsThatSleepLeaveHalfOfTheThreads(int expected, String property) {
+        assertMayTakeAtOnce(expected, property);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1000, server.tomcat.threads.max=10",
+        "150, rate-limit.limits.slow.max-waiting=150",
+        "7, rate-limit.defaults.max-waiting=7"
+    })
+    void howManyMayWaitDoesNotDependOnTheThreads(int expected, String property) {
+        servlet.withPropertyValues(property)
+                .run(context -> assertThat(
+                                TestLimits.of(context).limit("slow").limit().maxWaiting())
+                        .isEqualTo(expected));
+    }
+
+    @Test
+    @EnabledForJreRange(min = JRE.JAVA_21)
+    void virtualThreadsAreEnoughForAll() {
+        assertMayTakeAtOnce(Integer.MAX_VALUE, "spring.threads.virtual.enabled=true");
+    }
+
+    @Test
+    void anApplicationWithoutRequestsHasNoThreadsToLeaveFree() {
+        new ApplicationContextRunner()
+                .withConfiguration(OURS)
+                .withPropertyValues("rate-limit.limits.slow.rate=1/m")
+                .run(context -> assertThat(context).doesNotHaveBean(RequestThreads.class));
+    }
+
+    /** Workers, listeners and batch jobs, also those that have been handed a request. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void workersOfOtherPoolsWaitAsTheirPolicySays(boolean handedRequest) throws Exception {
+        int number = 40;
+        ManualTicker ticker = new ManualTicker();
+        ExecutorService workers = Executors.newFixedThreadPool(number);
+        try {
+            servlet.withBean(Ticker.class, () -> ticker)
+                    .withPropertyValues(
+                            "server.tomcat.threads.max=10",
+                            "rate-limit.limits.paced.algorithm=leaky-bucket",
+                            "rate-limit.limits.paced.rate=1/s",
+                            "rate-limit.limits.paced.burst=1000",
+                            "rate-limit.limits.paced.max-wait=1h")
+                    .run(context -> {
+                        TestLimits limits = TestLimits.of(context);
+                        List<Future<String>> calls = new ArrayList<>();
+                        for (int i = 0; i < number; i++) {
+                            calls.add(workers.submit(() -> {
+                                if (handedRequest) {
+                                    RequestContextHolder.setRequestAttributes(
+                                            new ServletRequestAttributes(new MockHttpServletRequest()));
+                                }
+                                return limits.execute("paced", null, () -> "done");
+                            }));
+                        }
+                        until(() -> ticker.sleeping()
+                                        + calls.stream().filter(Future::isDone).count()
+                                == number);
+                        ticker.advance(Duration.ofMinutes(1));
+                        for (Future<String> call : calls) {
+                            assertThat(call.get()).isEqualTo("done");
+                        }
+                    });
+        } finally {
+            workers.shutdownNow();
+        }
+    }
+
+    static class Sleeping {
+
+        @RateLimited(name = "sleeping", rate = "1/m", policy = Policy.WAIT)
+        public void call() {}
+    }
+
+    static class WithoutThread {
+
+        @RateLimited(name = "future", rate = "1/m", policy = Policy.WAIT)
+        public CompletableFuture<String> call() {
+            return CompletableFuture.completedFuture("done");
+        }
+    }
+
+    @Test
+    void aLimitThatMayTakeMoreThanHalfOfTheThreadsIsReported(CapturedOutput output) {
+        servlet.withBean(Sleeping.class)
+                .withPropertyValues("rate-limit.limits.slow.max-waiting=101")
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output)
+                .containsOnlyOnce(
+                        "Waiting calls can block the threads of all requests: max-waiting of slow allows more than half"
+                                + " of the 200 threads to wait. Lower it to 100, return a CompletableFuture or a reactive type from the"
+                                + " methods, or use virtual threads (spring.threads.virtual.enabled).");
+    }
+
+    @Test
+    void limitsThatLeaveEnoughThreadsAreNot(CapturedOutput output) {
+        servlet.withBean(WithoutThread.class)
+                .withBean(Sleeping.class)
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output).doesNotContain("Calls that wait can take");
+    }
+
+    @Test
+    void aCallThatNoThreadMaySleepForIsRefusedAndGivesItsPermitsBack() {
+        servlet.withPropertyValues("server.tomcat.threads.max=2", "rate-limit.limits.slow.max-wait=10m")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.execute("slow", null, () -> "first")).isEqualTo("first");
+                    RequestThreads threads = context.getBean(RequestThreads.class);
+                    assertThat(threads.tryEnter(0, List.of())).isTrue();
+                    serving(
+                            context.getBean("io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
+                                    .getFilter(),
+                            () -> {
+                                for (int i = 0; i < 3; i++) {
+                                    assertThatThrownBy(() -> limits.execute("slow", null, () -> "second"))
+                                            .isInstanceOf(RateLimitExceededException.class);
+                                }
+                            });
+                    assertThat(limits.configured("slow")
+                                    .limiter()
+                                    .peek(null, 1, Long.MAX_VALUE)
+                                    .waitTime())
+                            .isLessThanOrEqualTo(Duration.ofMinutes(1));
+                });
+    }
+
+    /** Runs a task in a thread that serves a request. */
+    private static void serving(Filter filter, Runnable task) throws Exception {
+        filter.doFilter(new MockHttpServletRequest(), new MockHttpServletResponse(), (request, response) -> task.run());
+    }
+
+    @Test
+    void oneCallerOfALimitWithKeysTakesHalfOfTheThreadsThatMaySleep() {
+        RequestThreads threads = new RequestThreads(16);
+        for (int i = 0; i < 4; i++) {
+            assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
+        }
+        assertThat(threads.tryEnter(0, List.of("attacker"))).isFalse();
+        assertThat(threads.tryEnter(0, List.of("other", "attacker"))).isFalse();
+        for (int i = 0; i < 4; i++) {
+            assertThat(threads.tryEnter(0, List.of("other"))).isTrue();
+        }
+        assertThat(threads.tryEnter(0, List.of("third"))).isFalse();
+        threads.leave(List.of("attacker"));
+        assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "JETTY"})
+    void callersThatWaitLeaveThreadsForOthers(RunningServer.Kind kind) {
+        try (RunningServer server =
+                kind.start(List.of(App.class), "server.tomcat.threads.max=16", "server.jetty.threads.max=16")) {
+            List<CompletableFuture<HttpResponse<String>>> one = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+                one.add(server.getAsync("/slow?user=attacker"));
+            }
+            // One goes, half of the eight seats are taken, and the rest is refused.
+            until(() -> one.stream().filter(CompletableFuture::isDone).count() == 16);
+            assertThat(server.ticker().sleeping()).isEqualTo(4);
+            assertThat(server.get("/free").statusCode()).isEqualTo(200);
+
+            List<CompletableFuture<HttpResponse<String>>> many = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+                many.add(server.getAsync("/slow?user=other" + i % 4));
+            }
+            until(() -> many.stream().filter(CompletableFuture::isDone).count() == 16);
+            assertThat(server.ticker().sleeping()).isEqualTo(8);
+            assertThat(server.get("/free").statusCode()).isEqualTo(200);
+
+            server.ticker().advance(Duration.ofHours(1));
+            one.forEach(CompletableFuture::join);
+            many.forEach(CompletableFuture::join);
+            assertThat(waiting(server)).isZero();
+        }
+    }
+
+    @Test
+    void aClientOfNettyThatLeavesWhileItWaitsGivesSeatAndPermitBack() throws Exception {
+        try (RunningServer server = RunningServer.Kind.REACTOR_NETTY.start(List.of(ReactiveApi.class))) {
+            TestLimits limits = TestLimits.of(server.context);
+            assertThat(server.get("/slow").statusCode()).isEqualTo(200);
+            Duration before = limits.peek("slow", null).retryAfter();
+            try (Socket socket = server.connect()) {
+                socket.getOutputStream()
+                        .write("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+                until(() -> waiting(server) == 1);
+                assertThat(limits.peek("slow", null).retryAfter()).isNotEqualTo(before);
+            }
+            until(() -> waiting(server) == 0);
+            until(() -> server.ticker().sleeping() == 0);
+            until(() -> before.equals(limits.peek("slow", null).retryAfter()));
+        }
+    }
+
+    private static int waiting(RunningServer server) {
+        return TestLimits.of(server.context).configured("slow").limiter().waiting();
+    }
+
+    private static void until(BooleanSupplier condition) {
+        while (!condition.getAsBoolean()) {
+            Thread.onSpinWait();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Api.class)
+    static class App {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+    }
+
+    @RestController
+    static class Api {
+
+        @GetMapping("/slow")
+        @RateLimited(name = "slow", rate = "1/m", key = "#user", policy = Policy.WAIT, maxWait = "1h")
+        String slow(String user) {
+            return "slow";
+        }
+
+        @GetMapping("/free")
+        String free() {
+            return "free";
+        }
+    }
+
+    @RestController
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class ReactiveApi {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+
+        @GetMapping("/slow")
+        @RateLimited(name = "slow", rate = "1/m", policy = Policy.WAIT, maxWait = "1h")
+        Mono<String> slow() {
+            return Mono.just("slow");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+package io.ratelimited.spring.internals.web;
+
+class TomcatTest extends HttpFacts {
+
+    TomcatTest() {
+        super(RunningServer.Kind.TOMCAT, ServletApp.class);
+    }
+}

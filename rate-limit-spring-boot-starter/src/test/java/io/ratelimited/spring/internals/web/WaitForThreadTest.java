@@ -1,0 +1,213 @@
+package io.ratelimited.spring.internals.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PostMapping;
+import org.springframework.web.bind.annotation.RequestBody;
+import org.springframework.web.bind.annotation.RestController;
+import reactor.core.Scannable;
+import reactor.core.scheduler.Schedulers;
+
+/** WebFlux methods that return plain values under WAIT: a call that waits for a thread waits. */
+class WaitForThreadTest {
+
+    private static RunningServer server;
+
+    private final CountDownLatch gate = new CountDownLatch(1);
+
+    @BeforeAll
+    static void start() {
+        server = RunningServer.Kind.REACTOR_NETTY.start(
+                List.of(App.class),
+                "rate-limit.limits.inner.rate=1/m",
+                "rate-limit.limits.inner.policy=wait",
+                "rate-limit.limits.inner.max-wait=1s");
+    }
+
+    @AfterAll
+    static void stop() {
+        server.close();
+    }
+
+    /** Takes every thread of the scheduler on which such methods run. */
+    @BeforeEach
+    void takeThreads() throws InterruptedException {
+        CountDownLatch taken = new CountDownLatch(Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE);
+        for (int i = 0; i < Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE; i++) {
+            Schedulers.boundedElastic().schedule(() -> {
+                taken.countDown();
+                awaitGate();
+            });
+        }
+        taken.await();
+    }
+
+    private void awaitGate() {
+        try {
+            gate.await();
+        } catch (InterruptedException ex) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @AfterEach
+    void freeThreads() {
+        gate.countDown();
+        server.ticker().advance(Duration.ofHours(1));
+    }
+
+    private CompletableFuture<HttpResponse<String>> sendAndWaitForThread(String method, String path) {
+        CompletableFuture<HttpResponse<String>> answer = CompletableFuture.supplyAsync(() -> server.send(method, path));
+        while (waitingTasks() == 0) {
+            Thread.onSpinWait();
+        }
+        return answer;
+    }
+
+    /** Tasks in the queues of all threads of the scheduler. */
+    private static int waitingTasks() {
+        return Scannable.from(((Supplier<?>) Schedulers.boundedElastic()).get())
+                .inners()
+                .mapToInt(thread -> thread.scanOrDefault(Scannable.Attr.BUFFERED, 0))
+                .sum();
+    }
+
+    private long remaining(String limit) {
+        return server.context.getBean(RateLimits.class).peek(limit, null).remaining();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"GET, /plain, plain", "POST, /body, body"})
+    void aCallWhoseTimeIsOverWhenItGetsAThreadIsRefusedAndTakesNothing(String method, String path, String limit) {
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread(method, path);
+        server.ticker().advance(Duration.ofSeconds(2).plusNanos(1));
+        gate.countDown();
+
+        assertThat(answer.join().statusCode()).isEqualTo(429);
+        assertThat(remaining(limit)).isEqualTo(1);
+        assertThat(server.send(method, path).statusCode()).isEqualTo(200);
+    }
+
+    @Test
+    void aCallThatGetsAThreadInTimeGoes() {
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/plain");
+        server.ticker().advance(Duration.ofSeconds(2));
+        gate.countDown();
+
+        assertThat(answer.join().statusCode()).isEqualTo(200);
+    }
+
+    @Test
+    void onlyTheRestOfTheLongestWaitMayBeSlept() {
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        assertThat(limits.tryAcquire("rest", null)).isTrue();
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/rest");
+        server.ticker().advance(Duration.ofSeconds(20));
+        gate.countDown();
+
+        // It would have to sleep for another 40 seconds, and may for 30.
+        assertThat(answer.join().statusCode()).isEqualTo(429);
+        server.ticker().advance(Duration.ofSeconds(40));
+        assertThat(remaining("rest")).isEqualTo(1);
+    }
+
+    /** The limit refuses the call: the wait of the other one is over, which it has not caused. */
+    @Test
+    void aCallThatALimitRefusesMeanwhileHasOffendedAndOneThatIsOnlyLateHasNot() {
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        assertThat(limits.tryAcquire("blocks", "all")).isTrue();
+        assertThat(limits.tryAcquire("late", "all")).isTrue();
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/late");
+        server.ticker().advance(Duration.ofSeconds(3));
+        gate.countDown();
+
+        assertThat(answer.join().body())
+                .contains("abnormal-usage-detected", "\"violated-policies\":[\"late\",\"blocks\"]");
+        assertThat(limits.peek("blocks", "all").blocked()).isTrue();
+        assertThat(limits.peek("late", "all").blocked()).isFalse();
+    }
+
+    @Test
+    void theWaitForTheThreadIsPartOfTheFirstCallOnly() {
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/outer");
+        server.ticker().advance(Duration.ofSeconds(2));
+        gate.countDown();
+
+        assertThat(answer.join().statusCode()).isEqualTo(200);
+        assertThat(remaining("inner")).isZero();
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Api.class)
+    static class App {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+    }
+
+    @RestController
+    static class Api {
+
+        private final RateLimits limits;
+
+        Api(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @GetMapping("/plain")
+        @RateLimited(name = "plain", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
+        String plain() {
+            return "plain";
+        }
+
+        @PostMapping("/body")
+        @RateLimited(name = "body", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
+        String body(@RequestBody(required = false) String body) {
+            return "body";
+        }
+
+        @GetMapping("/rest")
+        @RateLimited(name = "rest", rate = "1/m", policy = Policy.WAIT, maxWait = "50s")
+        String rest() {
+            return "rest";
+        }
+
+        @GetMapping("/late")
+        @RateLimited(name = "late", rate = "1/m", key = "'all'", policy = Policy.WAIT, maxWait = "2s", block = "5m")
+        @RateLimited(name = "blocks", rate = "1/m", key = "'all'", block = "10m")
+        String late() {
+            return "late";
+        }
+
+        @GetMapping("/outer")
+        @RateLimited(name = "outer", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
+        String outer() {
+            return limits.execute("inner", null, () -> "inner");
+        }
+    }
+}

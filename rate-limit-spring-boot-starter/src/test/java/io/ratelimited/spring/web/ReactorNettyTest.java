@@ -1,8 +1,0 @@
-package io.ratelimited.spring.web;
-
-class ReactorNettyTest extends HttpFacts {
-
-    ReactorNettyTest() {
-        super(RunningServer.Kind.REACTOR_NETTY, ReactiveApp.class);
-    }
-}

@@ -1,0 +1,200 @@
+package io.ratelimited.spring.internals.client;
+
+import io.ratelimited.core.End;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.LimitRequest;
+import io.ratelimited.spring.internals.client.ClientPace.Pass;
+import io.ratelimited.spring.internals.expression.CallResult;
+import io.ratelimited.spring.internals.overload.CallEnd;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A call of a client, from its entry to its end. It passes the gate of its key first and the limits then, so that calls
+ * after a pause keep to the limits. Once it may go, it is answered or given back once, and ends once; later events are
+ * ignored. Thread-safe.
+ */
+final class ClientCall {
+
+    private final LimitedClient client;
+    private final ClientGate gate;
+    /** As {@link OutgoingRequest#place}. */
+    private final String place;
+
+    private final @Nullable Object key;
+    private final long maxWaitNanos;
+    private final long began;
+    private final CompletableFuture<ClientCall> entered = new CompletableFuture<>();
+    /** The step that the call waits for. */
+    private volatile CompletableFuture<?> step = CompletableFuture.completedFuture(null);
+    /** Set before the call is {@link #entered}, as the admission is. */
+    private @Nullable Pass pass;
+
+    private @Nullable Admission admission;
+    private final AtomicBoolean answered = new AtomicBoolean();
+    /** Whether the last answer is that of a host that is none of the client's, behind a redirect. */
+    private volatile boolean redirected;
+    /** The status of the answer; 0 while there is none. */
+    private volatile int status;
+
+    ClientCall(LimitedClient client, ClientGate gate, String place, @Nullable Object key, long maxWaitNanos) {
+        this.client = client;
+        this.gate = gate;
+        this.place = place;
+        this.key = key;
+        this.maxWaitNanos = maxWaitNanos;
+        this.began = client.ticker().nanos();
+    }
+
+    /**
+     * Completes with this call when it may go.
+     *
+     * @return fails with {@link RateLimitExceededException} when the call may not go; cancelling it gives everything back
+     */
+    CompletableFuture<ClientCall> enter() {
+        entered.whenComplete((done, failure) -> {
+            if (failure != null) {
+                step.cancel(false);
+            }
+        });
+        enterGate();
+        return entered;
+    }
+
+    private long waitLeft() {
+        return Math.max(0, maxWaitNanos - (client.ticker().nanos() - began));
+    }
+
+    /** The steps that can be cancelled; a step that begins after the cancellation is cancelled at once. */
+    private <T> CompletableFuture<T> step(CompletableFuture<T> next) {
+        step = next;
+        if (entered.isDone()) {
+            next.cancel(false);
+        }
+        return next;
+    }
+
+    private void enterGate() {
+        if (client.terms().policy() == Policy.SHADOW) {
+            enterLimits(gate.enterAnyway(place));
+            return;
+        }
+        step(gate.enter(place, waitLeft())).whenComplete((result, failure) -> {
+            if (failure != null) {
+                entered.completeExceptionally(failure);
+            } else if (result.pass() == null) {
+                refused(client.refusal(result.retryAfterNanos()));
+            } else {
+                enterLimits(result.pass());
+            }
+        });
+    }
+
+    private void enterLimits(Pass given) {
+        LimitRequest[] requests =
+                client.limits().requests(client.terms().policy(), waitLeft(), client.patienceNanos(), key);
+        if (requests.length == 0) {
+            go(given, null);
+            return;
+        }
+        step(client.enforcer().reserveAsync(requests, null)).whenComplete((admitted, failure) -> {
+            if (failure != null) {
+                gate.giveBack(given);
+                refused(CallResult.unwrap(failure));
+            } else if (client.terms().policy() != Policy.SHADOW && gate.pauseLeft() > 0) {
+                // An answer has asked for a pause while the call waited for its limits.
+                admitted.cancel();
+                gate.giveBack(given);
+                enterGate();
+            } else {
+                go(given, admitted);
+            }
+        });
+    }
+
+    private void go(Pass given, @Nullable Admission admitted) {
+        pass = given;
+        admission = admitted;
+        if (entered.complete(this)) {
+            client.went(client.ticker().nanos() - began);
+        } else {
+            giveBack();
+        }
+    }
+
+    private void refused(Throwable failure) {
+        if (failure instanceof RateLimitExceededException) {
+            client.refused();
+        }
+        entered.completeExceptionally(failure);
+    }
+
+    private Pass pass() {
+        return Objects.requireNonNull(pass);
+    }
+
+    /** Gives everything back, since the call is not made. */
+    void giveBack() {
+        if (answered.compareAndSet(false, true)) {
+            gate.giveBack(pass());
+            if (admission != null) {
+                admission.cancel();
+            }
+        }
+    }
+
+    /**
+     * Takes the client of the host that answers, before each answer; of several, behind redirects, the last counts.
+     *
+     * @param answering null for a host of no client
+     */
+    void answeredBy(@Nullable LimitedClient answering) {
+        redirected = answering != client;
+    }
+
+    /**
+     * Takes the status and the header fields of the answer.
+     *
+     * @param fields the values of a field by its name
+     */
+    void answered(int status, Function<String, @Nullable List<String>> fields) {
+        this.status = status;
+        if (answered.compareAndSet(false, true)) {
+            if (redirected) {
+                gate.redirected(pass());
+            } else {
+                client.answered(gate, pass(), status, fields);
+            }
+        }
+    }
+
+    /** Who has no room for a call of ours says so with 429, too. */
+    private static End ofStatus(int status) {
+        return status == 429 ? End.OVERLOADED : CallEnd.ofStatus(status);
+    }
+
+    /** Ends the call, which is cancelled if it has no answer: it is not in flight any more. */
+    void end() {
+        end(null);
+    }
+
+    /**
+     * Ends the call, whose answer was read to its end or did not come: it is not in flight any more.
+     *
+     * @param failure the reason why there is no answer; null if there is one, or nobody waits for it any more
+     */
+    void end(@Nullable Throwable failure) {
+        if (answered.compareAndSet(false, true)) {
+            gate.failed(pass());
+        }
+        if (admission != null) {
+            admission.end(status == 0 || failure != null ? CallEnd.of(failure, failure == null) : ofStatus(status));
+        }
+    }
+}

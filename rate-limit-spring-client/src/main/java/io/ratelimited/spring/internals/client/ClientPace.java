@@ -1,0 +1,245 @@
+package io.ratelimited.spring.internals.client;
+
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.fields.ResponseLimits.Quota;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The pace of the calls to a remote service, as its responses state it. Not thread-safe. All times are of a monotonic clock,
+ * in nanoseconds.
+ *
+ * <ol>
+ *   <li>No call proceeds during a pause, whatever its place. After a pause one call proceeds alone, and the others follow its
+ *       response.
+ *   <li>A quota holds the calls to the {@link Scope} in which responses have named it: one path at first.
+ *   <li>A quota is over {@code maxPause} after the last response that named it. Then one call proceeds alone in its scope, and
+ *       the others there follow its response. A response to a later call in its scope that does not name it ends it.
+ * </ol>
+ */
+final class ClientPace {
+
+    private static final long NANOS_OF_SECOND = 1_000_000_000L;
+
+    /** No quota has more permits, and no window is longer: their sums and products stay within a long. */
+    private static final long MOST = 1_000_000_000_000_000L;
+
+    private static final long LONGEST = Duration.ofDays(366).toNanos();
+
+    /** A service that names more quotas at one time means something else by their names. */
+    private static final int MOST_QUOTAS = 100;
+
+    private final long maxPause;
+    private final CallsInFlight calls = new CallsInFlight();
+    /** The least recently named first. */
+    private final List<ReportedQuota> quotas = new ArrayList<>();
+
+    private boolean paused;
+    /** End of the last pause. */
+    private long pausedUntil;
+    /** Whether no call that proceeded after the pause has been answered yet. */
+    private boolean probing;
+    /** The first call after the pause, until it ends. */
+    private @Nullable Pass probe;
+
+    /** A call that proceeds; each is another, whatever its fields. */
+    static final class Pass {
+
+        private final String place;
+        private final long sentAt;
+        /** Number of calls that had ended when this one was sent. */
+        private final long endedBefore;
+
+        Pass(String place, long sentAt, long endedBefore) {
+            this.place = place;
+            this.sentAt = sentAt;
+            this.endedBefore = endedBefore;
+        }
+
+        String place() {
+            return place;
+        }
+
+        long sentAt() {
+            return sentAt;
+        }
+
+        long endedBefore() {
+            return endedBefore;
+        }
+    }
+
+    ClientPace(long maxPause) {
+        this.maxPause = maxPause;
+    }
+
+    /** Returns the time at which the next call to a place can proceed; immediately if that is not after {@code now}. */
+    long next(String place, long now) {
+        long next = heldUntil(now);
+        for (ReportedQuota quota : quotas) {
+            if (quota.covers(place)) {
+                next = later(next, quota.next(now));
+            }
+        }
+        return next;
+    }
+
+    /** Returns the time until which no call proceeds, whatever its place; {@code now} if some may. */
+    long heldUntil(long now) {
+        if (isPaused(now)) {
+            return pausedUntil;
+        }
+        return probe == null ? now : later(now, probe.sentAt + maxPause);
+    }
+
+    /** Returns whether a call to one place waits for the same as a call to another. */
+    boolean waitTogether(String one, String other, long now) {
+        return heldUntil(now) - now > 0
+                || quotas.stream()
+                        .anyMatch(quota -> quota.covers(one) && quota.covers(other) && quota.next(now) - now > 0);
+    }
+
+    /** Returns whether the next call follows the response to one in flight, at the latest after {@code maxPause}. */
+    boolean awaitsAnswer(String place, long now) {
+        return !isPaused(now)
+                && (probe != null || quotas.stream().anyMatch(quota -> quota.covers(place) && quota.isAsked()));
+    }
+
+    /**
+     * Returns how long a new call waits at least, behind others that wait. A round trip is short: no caller waits for a
+     * response in vain.
+     *
+     * @param ahead number of the others that wait for the same
+     */
+    long leastWait(String place, int ahead, long now) {
+        long next = awaitsAnswer(place, now) ? now : next(place, now);
+        long earliest = next;
+        for (ReportedQuota quota : quotas) {
+            if (quota.covers(place)) {
+                earliest = later(earliest, quota.earliest(next, ahead));
+            }
+        }
+        return Math.max(0, earliest - now);
+    }
+
+    static long sooner(long one, long other) {
+        return one - other > 0 ? other : one;
+    }
+
+    static long later(long one, long other) {
+        return other - one > 0 ? other : one;
+    }
+
+    boolean isPaused(long now) {
+        return paused && pausedUntil - now > 0;
+    }
+
+    /** Returns how long the pause lasts; 0 without a pause. */
+    long pauseLeft(long now) {
+        return isPaused(now) ? pausedUntil - now : 0;
+    }
+
+    /** Notes that a call to a place proceeds. */
+    Pass go(String place, long now) {
+        Pass pass = calls.sent(place, now);
+        quotas.stream().filter(quota -> quota.covers(place)).forEach(quota -> quota.go(pass, now));
+        if (probing) {
+            probe = pass;
+        }
+        return pass;
+    }
+
+    /** Notes that an admitted call was not sent. */
+    void giveBack(Pass pass) {
+        leave(pass);
+        calls.giveBack(pass);
+        quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.giveBack(pass));
+    }
+
+    /** Notes that a call has ended without a statement about limits: the remote service may have counted it. */
+    void failed(Pass pass, long now) {
+        leave(pass);
+        quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.ended(pass, now));
+        calls.ended(pass);
+    }
+
+    private void leave(Pass pass) {
+        if (pass == probe) {
+            probe = null;
+        }
+    }
+
+    /**
+     * Notes that another host has responded to a call, behind a redirect: the remote service has admitted the call, and its own
+     * statement about limits is not known.
+     */
+    void redirected(Pass pass, long now) {
+        probing = probing && pass != probe;
+        quotas.removeIf(quota -> quota.isAskedBy(pass));
+        failed(pass, now);
+    }
+
+    /** Notes that a call has got a response. */
+    void answered(Pass pass, ResponseLimits answer, boolean refused, long now) {
+        if (pass == probe && !refused) {
+            probing = false;
+        }
+        failed(pass, now);
+        List<ReportedQuota> named = new ArrayList<>();
+        for (Quota unbounded : answer.quotas()) {
+            Quota told = bounded(unbounded);
+            ReportedQuota known =
+                    quotas.stream().filter(quota -> quota.is(told)).findFirst().orElse(null);
+            if (known == null) {
+                known = new ReportedQuota(maxPause, calls, told, pass, now);
+            } else {
+                known.told(told, pass, now);
+            }
+            named.add(known);
+        }
+        quotas.removeAll(named);
+        quotas.removeIf(quota -> quota.covers(pass.place)
+                && (named.isEmpty() ? !refused && quota.isBefore(pass) : !quota.isKeptWithout(pass)));
+        quotas.addAll(named);
+        if (quotas.size() > MOST_QUOTAS) {
+            quotas.subList(0, quotas.size() - MOST_QUOTAS).clear();
+        }
+    }
+
+    private static Quota bounded(Quota told) {
+        return new Quota(
+                told.name(),
+                Math.min(told.quota(), MOST),
+                Math.min(told.remaining(), MOST),
+                Math.min(told.windowNanos(), LONGEST),
+                Math.min(told.resetNanos(), LONGEST),
+                told.ofCalls());
+    }
+
+    /**
+     * Lets calls pause.
+     *
+     * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
+     * @return whether that is a new pause, or the present one becomes longer by a second or more: responses to calls in flight
+     *     mean the same pause
+     */
+    boolean pause(long nanos, long now) {
+        long until = now + Math.min(nanos, maxPause);
+        boolean known = isPaused(now);
+        long longer = known ? until - pausedUntil : 0;
+        if (!known || longer > 0) {
+            paused = true;
+            probing = true;
+            pausedUntil = until;
+        }
+        return !known || longer >= NANOS_OF_SECOND;
+    }
+
+    /** Returns the rest of each quota that responses have named last, for reports. */
+    List<Map<String, Object>> report() {
+        return quotas.stream().map(ReportedQuota::report).toList();
+    }
+}

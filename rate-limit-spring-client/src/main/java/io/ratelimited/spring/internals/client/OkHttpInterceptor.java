@@ -1,0 +1,129 @@
+package io.ratelimited.spring.internals.client;
+
+import io.ratelimited.spring.okhttp.RateLimitInterceptor;
+import java.io.IOException;
+import okhttp3.Call;
+import okhttp3.MediaType;
+import okhttp3.Request;
+import okhttp3.Response;
+import okhttp3.ResponseBody;
+import okio.Buffer;
+import okio.BufferedSource;
+import okio.ForwardingSource;
+import okio.Okio;
+import org.jspecify.annotations.Nullable;
+
+/** As {@link RateLimitInterceptor}. */
+public final class OkHttpInterceptor implements RateLimitInterceptor {
+
+    private static final int SWITCHING_PROTOCOLS = 101;
+
+    private final LimitedClients clients;
+
+    /** @param clients whose hosts are limited */
+    public OkHttpInterceptor(LimitedClients clients) {
+        this.clients = clients;
+        clients.all().forEach(client -> client.usedBy(true));
+    }
+
+    @Override
+    public Response intercept(Chain chain) throws IOException {
+        Request request = chain.request();
+        LimitedClient client = clients.of(request.url().uri());
+        if (client == null) {
+            return chain.proceed(request);
+        }
+        ClientCall call = enter(client, request, chain.call());
+        Response response;
+        try {
+            response = chain.proceed(request);
+        } catch (Throwable ex) {
+            call.end(ex);
+            throw ex;
+        }
+        call.answeredBy(clients.of(response.request().url().uri()));
+        call.answered(response.code(), response.headers()::values);
+        ResponseBody body = response.body();
+        if (body == null || response.code() == SWITCHING_PROTOCOLS) {
+            call.end();
+            return response;
+        }
+        return response.newBuilder().body(new EndingBody(body, call)).build();
+    }
+
+    private static ClientCall enter(LimitedClient client, Request request, Call call) throws IOException {
+        try {
+            return client.enter(
+                    new OutgoingRequest(request.method(), request.url().uri(), request.headers()::values),
+                    call::isCanceled);
+        } catch (RuntimeException ex) {
+            if (call.isCanceled()) {
+                throw new IOException("Canceled", ex);
+            }
+            if (isThreadOfOkHttp()) {
+                throw new IOException(ex.getMessage(), ex);
+            }
+            throw ex;
+        }
+    }
+
+    /**
+     * Returns whether a call of {@code enqueue} runs, on a thread that has such a name meanwhile: there an exception that is none
+     * of I/O would not reach the caller as it is, but the handler of uncaught exceptions. An SDK repeats a call that fails by an
+     * exception of I/O, so {@code execute} gets the rejection itself.
+     */
+    private static boolean isThreadOfOkHttp() {
+        return Thread.currentThread().getName().startsWith("OkHttp ");
+    }
+
+    /** Ends the call when it is closed or read to its end, since a response may be streamed. */
+    private static final class EndingBody extends ResponseBody {
+
+        private final ResponseBody body;
+        private final BufferedSource source;
+
+        private EndingBody(ResponseBody body, ClientCall call) {
+            this.body = body;
+            this.source = Okio.buffer(new ForwardingSource(body.source()) {
+
+                @Override
+                public long read(Buffer sink, long bytes) throws IOException {
+                    try {
+                        long read = super.read(sink, bytes);
+                        if (read < 0) {
+                            call.end();
+                        }
+                        return read;
+                    } catch (IOException ex) {
+                        call.end(ex);
+                        throw ex;
+                    }
+                }
+
+                @Override
+                public void close() throws IOException {
+                    try {
+                        super.close();
+                    } finally {
+                        call.end();
+                    }
+                }
+            });
+        }
+
+        @Override
+        public @Nullable MediaType contentType() {
+            return body.contentType();
+        }
+
+        @Override
+        public long contentLength() {
+            return body.contentLength();
+        }
+
+        @Override
+        public BufferedSource source() {
+            return source;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package io.ratelimited.spring.internals.client;
+
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import org.springframework.web.reactive.function.client.ClientRequest;
+import org.springframework.web.reactive.function.client.ClientResponse;
+import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
+import org.springframework.web.reactive.function.client.ExchangeFunction;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+import reactor.util.context.ContextView;
+
+/**
+ * Limits the calls of {@code WebClient}. Stands innermost, next to the network: each subscription of a filter that retries
+ * counts. Thread-safe.
+ */
+public final class ReactiveClientFilter implements ExchangeFilterFunction {
+
+    private final LimitedClients clients;
+
+    public ReactiveClientFilter(LimitedClients clients) {
+        this.clients = clients;
+        clients.all().forEach(client -> client.usedBy(false));
+    }
+
+    @Override
+    public Mono<ClientResponse> filter(ClientRequest request, ExchangeFunction next) {
+        LimitedClient client = clients.of(request.url());
+        if (client == null) {
+            return next.exchange(request);
+        }
+        return Mono.deferContextual(context -> entered(client, request, context))
+                .doOnDiscard(ClientCall.class, ClientCall::giveBack)
+                .flatMap(call -> exchange(call, request, next));
+    }
+
+    /**
+     * Reports to a call which host has responded, since a host behind a redirect does not count.
+     *
+     * @param context of the subscriber of the response
+     * @param url the URL that has responded; null if it is not known
+     */
+    public void answeredBy(ContextView context, @Nullable String url) {
+        ClientCall call = context.getOrDefault(ClientCall.class, null);
+        if (call != null && url != null) {
+            call.answeredBy(client(url));
+        }
+    }
+
+    private @Nullable LimitedClient client(String url) {
+        try {
+            return clients.of(new URI(url));
+        } catch (URISyntaxException ex) {
+            return null; // Location can be any text
+        }
+    }
+
+    private static Mono<ClientCall> entered(LimitedClient client, ClientRequest request, ContextView context) {
+        CompletableFuture<ClientCall> entered =
+                client.enterAsync(new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
+        Mono<ClientCall> turn = Mono.fromFuture(entered);
+        return entered.isDone()
+                ? turn
+                : turn.publishOn(Schedulers.fromExecutor(client.enforcer()
+                        .continuations()
+                        .ofSubscriber((Object key) -> context.getOrDefault(key, null))));
+    }
+
+    private static Mono<ClientResponse> exchange(ClientCall call, ClientRequest request, ExchangeFunction next) {
+        return Mono.defer(() -> next.exchange(request))
+                .map(response -> {
+                    call.answered(response.statusCode().value(), response.headers()::header);
+                    // An answer may be streamed: the call ends with its body.
+                    return response.mutate()
+                            .body(body -> body.doOnError(call::end)
+                                    .doOnComplete(call::end)
+                                    .doOnCancel(call::end))
+                            .build();
+                })
+                .switchIfEmpty(Mono.fromRunnable(call::end))
+                .doOnError(call::end)
+                .doOnCancel(call::end)
+                .contextWrite(context -> context.put(ClientCall.class, call));
+    }
+}

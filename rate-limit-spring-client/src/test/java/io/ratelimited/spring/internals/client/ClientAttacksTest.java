@@ -1,0 +1,639 @@
+package io.ratelimited.spring.internals.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.CapturedLog;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.fields.ResponseLimits;
+import io.ratelimited.spring.internals.client.ClientGate.Entered;
+import io.ratelimited.spring.internals.client.ClientPace.Pass;
+import java.io.IOException;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
+import java.net.URI;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.http.HttpMethod;
+import org.springframework.http.client.ClientHttpResponse;
+import org.springframework.mock.http.client.MockClientHttpRequest;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+
+/** Callers who leave, and readers and keys of the application that are not as expected. */
+@ExtendWith(CapturedLog.Capture.class)
+class ClientAttacksTest {
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    private ContextRunner runner(String... properties) {
+        return LimitedClientsContext.runner(
+                ticker,
+                Stream.concat(Stream.of("rate-limit.clients.partner.hosts=partner.example"), Stream.of(properties))
+                        .toArray(String[]::new));
+    }
+
+    private static OutgoingRequest request(String path) {
+        return new OutgoingRequest("GET", URI.create("https://partner.example" + path), name -> null);
+    }
+
+    @Test
+    void callersWhoHaveLeftHoldNoPlaceInTheQueue() {
+        runner("rate-limit.clients.partner.max-wait=1m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            List<CompletableFuture<ClientCall>> left = new ArrayList<>();
+            for (int i = 0; i < 1_000; i++) {
+                left.add(client.enterAsync(request("/")));
+            }
+            assertThat(client.enterAsync(request("/"))).isCompletedExceptionally();
+            left.forEach(call -> call.cancel(false));
+            CompletableFuture<ClientCall> next = client.enterAsync(request("/"));
+            assertThat(next).isNotDone();
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(next).isCompleted();
+        });
+    }
+
+    /** The other side may have counted it, whatever an answer to an earlier call says was left. */
+    @Test
+    void aCallThatIsCancelledOnItsWayCostsItsPermit() {
+        ClientGate gate = new ClientGate(
+                "",
+                null,
+                new WaitingRoom(ticker, () -> 1_000),
+                ticker,
+                Duration.ofMinutes(1).toNanos());
+        Pass first = gate.enter("", 0).join().pass();
+        gate.answered(first, quota(90), false);
+        Pass early = gate.enter("", 0).join().pass();
+        Pass cancelled = gate.enter("", 0).join().pass();
+        gate.failed(cancelled);
+        gate.answered(early, quota(89), false);
+        assertThat(gate.report())
+                .singleElement()
+                .satisfies(state -> assertThat(state).containsEntry("remaining", 88L));
+    }
+
+    private static final Function<String, List<String>> FROZEN =
+            name -> name.equals("RateLimit") ? List.of("\"x\";r=0;t=31536000") : null;
+
+    @ParameterizedTest
+    @ValueSource(ints = {200, 404, 429})
+    void oneAnswerFreezesAPathForTheLongestPauseAtMost(int status) {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(status, FROZEN);
+            List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
+            for (int i = 0; i < 24; i++) {
+                calls.add(client.enterAsync(request("/export")));
+                admitted(client, "/other/" + i).answered(200, name -> null);
+            }
+            assertThat(calls).noneMatch(CompletableFuture::isDone);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls.stream().filter(CompletableFuture::isDone))
+                    .as("one goes alone")
+                    .hasSize(1);
+            admitted(client, "/other").answered(200, name -> null);
+            calls.get(0).join().answered(200, name -> null);
+            assertThat(calls).as("and says nothing of it").allMatch(CompletableFuture::isDone);
+            for (int i = 0; i < 100; i++) {
+                admitted(client, "/export").answered(200, name -> null);
+            }
+        });
+    }
+
+    private static ClientCall admitted(LimitedClient client, String path) {
+        CompletableFuture<ClientCall> call = client.enterAsync(request(path));
+        assertThat(call).as(path).isCompleted();
+        return call.join();
+    }
+
+    /** As the search of a service, beside its other paths: the fields of a dialect have no names. */
+    @Test
+    void aQuotaOfAnotherSizeIsAnotherQuota() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            for (int i = 0; i < 5; i++) {
+                client.enter(request("/repos/" + i)).answered(200, dialect(5_000, 4_000));
+                client.enter(request("/search")).answered(200, dialect(30, 0));
+                assertRefusedBy("clients.partner", client, "/search");
+                client.enter(request("/repos/new/" + i)).answered(200, dialect(5_000, 4_000));
+                ticker.advance(Duration.ofSeconds(30));
+            }
+            client.enter(request("/repos/5")).answered(200, dialect(5_000, 0));
+            client.enter(request("/search")).answered(200, dialect(30, 29));
+            assertRefusedBy("clients.partner", client, "/repos/6");
+            client.enter(request("/search")).answered(200, dialect(30, 28));
+        });
+    }
+
+    @Test
+    void aPathThatNamesAnotherQuotaIsLeftOutOfTheQuotaAroundIt() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/a/1")).answered(200, dialect(5_000, 4_000));
+            client.enter(request("/a/2")).answered(200, dialect(5_000, 3_999));
+            client.enter(request("/a/search")).answered(200, dialect(30, 20));
+            client.enter(request("/a/3")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/4");
+            client.enter(request("/a/search")).answered(200, dialect(30, 19));
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/a/search")).answered(200, dialect(5_000, 4_999));
+            client.enter(request("/a/5")).answered(200, dialect(5_000, 0));
+            assertRefusedBy("clients.partner", client, "/a/search");
+        });
+    }
+
+    private static Function<String, List<String>> dialect(long limit, long remaining) {
+        return name -> switch (name) {
+            case "X-RateLimit-Limit" -> List.of(String.valueOf(limit));
+            case "X-RateLimit-Remaining" -> List.of(String.valueOf(remaining));
+            case "X-RateLimit-Reset" -> List.of("30");
+            default -> null;
+        };
+    }
+
+    @Test
+    void anErrorOfTheOtherSideDoesNotEndWhatWasSaid() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            ClientCall early = client.enter(request("/export"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            early.answered(200, name -> null);
+            ticker.advance(Duration.ofSeconds(60));
+            client.enter(request("/export")).answered(503, name -> null);
+            ClientCall alone = client.enter(request("/export"));
+            assertRefusedBy("clients.partner", client, "/export");
+            alone.answered(200, name -> null);
+            client.enter(request("/export"));
+            client.enter(request("/export"));
+        });
+    }
+
+    /** A service that makes up names costs memory within bounds, and holds nothing but the paths that it names. */
+    @Test
+    void aServiceWithANameForEachCallHoldsUpNoOthers() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            for (int i = 0; i < 1_000; i++) {
+                String named = "\"x" + i + "\";r=0;t=31536000";
+                client.enter(request("/" + i)).answered(200, name -> name.equals("RateLimit") ? List.of(named) : null);
+            }
+            assertThat(client.report(key -> "").toString().split("quota=", -1)).hasSize(101);
+        });
+    }
+
+    @Test
+    void whoSaysSoAgainIsObeyedAgain() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(429, FROZEN);
+            for (int i = 0; i < 5; i++) {
+                CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
+                CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
+                ticker.advance(Duration.ofSeconds(60));
+                assertThat(first).isCompleted();
+                assertThat(second).isNotDone();
+                first.join().answered(429, FROZEN);
+                second.cancel(false);
+            }
+        });
+    }
+
+    @Test
+    void aCallWithoutAnAnswerDoesNotProlongTheFreeze() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> third = client.enterAsync(request("/export"));
+            ticker.advance(Duration.ofSeconds(60));
+            first.join().end(new IOException("reset"));
+            assertThat(second).as("follows at once").isCompleted();
+            assertThat(third).isNotDone();
+            second.join().answered(204, name -> null);
+            assertThat(third).isCompleted();
+        });
+    }
+
+    /** Its calls would be spread over the year. */
+    @Test
+    void aSuccessThatSaysNothingEndsWhatWasSaidBefore() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            ClientCall early = client.enter(request("/export"));
+            client.enter(request("/export")).answered(200, name -> switch (name) {
+                case "RateLimit" -> List.of("\"x\";r=2;t=31536000");
+                case "RateLimit-Policy" -> List.of("\"x\";q=1000;w=31536000");
+                default -> null;
+            });
+            early.answered(200, name -> null);
+            CompletableFuture<ClientCall> call = client.enterAsync(request("/export"));
+            assertThat(call).as("an answer to an earlier call ends nothing").isNotDone();
+            ticker.advance(Duration.ofSeconds(60));
+            call.join().answered(200, name -> null);
+            for (int i = 0; i < 100; i++) {
+                admitted(client, "/export").answered(200, name -> null);
+            }
+        });
+    }
+
+    private static ResponseLimits quota(long remaining) {
+        return new ResponseLimits(
+                0,
+                List.of(new ResponseLimits.Quota(
+                        "a",
+                        100,
+                        remaining,
+                        Duration.ofMinutes(1).toNanos(),
+                        Duration.ofMinutes(1).toNanos())));
+    }
+
+    @Test
+    void anAnswerWhoseStatusCannotBeReadIsClosed() throws IOException {
+        runner().run(context -> {
+            AtomicBoolean closed = new AtomicBoolean();
+            ClientHttpResponse broken = (ClientHttpResponse) Proxy.newProxyInstance(
+                    getClass().getClassLoader(),
+                    new Class<?>[] {ClientHttpResponse.class},
+                    (proxy, method, arguments) -> {
+                        if (method.getName().equals("close")) {
+                            closed.set(true);
+                            return null;
+                        }
+                        throw new IOException("broken");
+                    });
+            MockClientHttpRequest request =
+                    new MockClientHttpRequest(HttpMethod.GET, URI.create("https://partner.example"));
+            BlockingClientInterceptor interceptor =
+                    new BlockingClientInterceptor(context.getBean(LimitedClients.class));
+            assertThatThrownBy(() -> interceptor.intercept(request, new byte[0], (sent, body) -> broken))
+                    .hasMessage("broken");
+            assertThat(closed).isTrue();
+        });
+    }
+
+    /** The words of a key are checked as those of the expressions of limits are, with their messages. */
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', quoteCharacter = '`', textBlock = """
+                    `#account`                  | names the unknown parameter #account
+                    header('X') ?: #account     | names the unknown parameter #account
+                    `#f()`                      | calls the unknown function #f()
+                    new String('x')             | uses new String
+                    T(String).valueOf(host)     | uses T(String)
+                    @bean.of(host)              | uses @bean
+                    hots                        | has the unknown word hots
+                    header('X') + clientIp      | has the unknown word clientIp
+                    hedder('X')                 | has the unknown word hedder()
+                    class                       | has the unknown word class
+                    uri.pth                     | reads pth of java.net.URI, which does not declare it
+                    uri.path.nothing()          | reads nothing() of java.lang.String, which does not declare it
+                    header('X').nothing         | reads nothing of java.lang.String, which does not declare it
+                    null                        | has the same value for every call
+                    'all'                       | has the same value for every call
+                    host +                      | is not a SpEL expression
+                    """)
+    void aKeyWithAWordThatMeansNothingStopsTheStart(String key, String problem) {
+        runner("rate-limit.clients.partner.key=" + key)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("Property rate-limit.clients.partner.key " + problem));
+    }
+
+    @Test
+    void aKeyIsTheSameWhenItIsCompiled() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=method + uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (int i = 0; i < 300; i++) {
+                        client.enter(request("/" + i));
+                    }
+                    assertThatThrownBy(() -> client.enter(request("/7")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    /** The policy WAIT is the default: who calls on an event loop must learn why nothing waits. */
+    @Test
+    void aCallOnAnEventLoopThatWouldWaitIsRefusedAndTheLogSaysSoOnce(CapturedLog output) {
+        runner().run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("1") : null);
+            for (int i = 0; i < 2; i++) {
+                assertThatThrownBy(() -> Mono.fromCallable(() -> client.enter(request("/")))
+                                .subscribeOn(Schedulers.parallel())
+                                .toFuture()
+                                .get())
+                        .hasCauseInstanceOf(RateLimitExceededException.class);
+            }
+            assertThat(output)
+                    .containsOnlyOnce(
+                            "Client 'partner' (rate-limit.clients.partner) has the policy WAIT, but thread parallel-");
+        });
+    }
+
+    @Test
+    void oneKeyTakesHalfOfTheSeatsOfTheClient() {
+        runner("rate-limit.clients.partner.max-wait=1m", "rate-limit.clients.partner.key=uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (String path : List.of("/a", "/b", "/c")) {
+                        client.enter(request(path))
+                                .answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    }
+                    List<CompletableFuture<ClientCall>> waiting = new ArrayList<>();
+                    for (String path : List.of("/a", "/b")) {
+                        for (int i = 0; i < 500; i++) {
+                            waiting.add(client.enterAsync(request(path)));
+                        }
+                        assertThat(client.enterAsync(request(path))).isCompletedExceptionally();
+                    }
+                    assertThat(client.enterAsync(request("/c"))).isCompletedExceptionally();
+                    assertThat(waiting).noneMatch(CompletableFuture::isDone);
+                    waiting.get(0).cancel(false);
+                    assertThat(client.enterAsync(request("/c"))).isNotDone();
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"x:0", "x:65536", "a..b", ".a", "[:::1]", "[1]", "[1.2.3.4]"})
+    void aHostThatNoCallCanHaveStopsTheStart(String host) {
+        runner("rate-limit.clients.none.hosts[0]=" + host)
+                .run(context ->
+                        assertThat(context).getFailure().rootCause().hasMessageContaining("which is not a host"));
+    }
+
+    /** As after a wait for a limit, when another answer has told to pause meanwhile. */
+    @Test
+    void whoMayWaitForLessIsRefusedInTimeBehindWhoMayWaitForMore() {
+        ClientGate gate = new ClientGate(
+                "",
+                null,
+                new WaitingRoom(ticker, () -> 1_000),
+                ticker,
+                Duration.ofMinutes(1).toNanos());
+        Pass answered = gate.enter("", 0).join().pass();
+        gate.pause(Duration.ofSeconds(1).toNanos());
+        gate.answered(answered, ResponseLimits.SILENT, true);
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(gate.enter("", 0).join().pass()).isNotNull();
+        CompletableFuture<Entered> patient =
+                gate.enter("", Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Entered> hasty = gate.enter("", Duration.ofSeconds(2).toNanos());
+        ticker.advanceNanos(Duration.ofSeconds(2).toNanos() - 1);
+        assertThat(hasty).isNotDone();
+        ticker.advanceNanos(1);
+        assertThat(hasty).isCompletedWithValueMatching(entered -> entered.pass() == null);
+        assertThat(patient).isNotDone();
+        ticker.advance(Duration.ofSeconds(3));
+        assertThat(patient).isCompletedWithValueMatching(entered -> entered.pass() == null);
+        assertThat(gate.waiting()).isZero();
+    }
+
+    @Test
+    void aReaderWithoutAnAnswerSaysNothing() {
+        RateLimitHeaderReader reader = (status, fields, epochMillis) -> null;
+        runner("rate-limit.clients.partner.policy=reject")
+                .withBean(RateLimitHeaderReader.class, () -> reader)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/")).answered(200, name -> null);
+                    client.enter(request("/")).answered(200, name -> null);
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"uri", "{method, uri}"})
+    void theAddressIsAKey(String key) {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=" + key)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/a"));
+                    client.enter(request("/b"));
+                    assertThatThrownBy(() -> client.enter(request("/a")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    @Test
+    void anObjectThatIsNoKeyIsExplained() {
+        runner("rate-limit.clients.partner.key=uri.toURL()").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            assertThatThrownBy(() -> client.enter(request("/a")))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("rate-limit.clients.partner.key")
+                    .hasMessageContaining("the call was not made");
+        });
+    }
+
+    @Test
+    void aKeyHasTheBudgetThatItWasGiven() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    LimitChange three = LimitChange.rate("3/h");
+                    TestLimits.of(context).override("partner", "/a", three, null);
+                    for (int i = 0; i < 3; i++) {
+                        client.enter(request("/a"));
+                    }
+                    assertThatThrownBy(() -> client.enter(request("/a")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    client.enter(request("/b"));
+                    assertThatThrownBy(() -> client.enter(request("/b")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"header('X-Account')", "header('X-Account') ?: ' '", "header('X-Account')?.trim()"})
+    void aCallWithoutAKeyFollowsMissingKey(String key) {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=skips,shares",
+                        "rate-limit.limits.skips.rate=1/h",
+                        "rate-limit.limits.skips.missing-key=skip",
+                        "rate-limit.limits.shares.rate=2/h",
+                        "rate-limit.clients.other.hosts=other.example",
+                        "rate-limit.clients.other.limits=denies",
+                        "rate-limit.limits.denies.rate=1/h",
+                        "rate-limit.limits.denies.missing-key=deny",
+                        "rate-limit.clients.unkeyed.hosts=unkeyed.example",
+                        "rate-limit.clients.unkeyed.limits=denies",
+                        "rate-limit.clients.partner.key=" + key,
+                        "rate-limit.clients.other.key=" + key)
+                .run(context -> {
+                    LimitedClients clients = context.getBean(LimitedClients.class);
+                    LimitedClient client = clients.of(URI.create("https://partner.example"));
+                    client.enter(request("/"));
+                    client.enter(request("/"));
+                    assertRefusedBy("shares", client);
+                    assertRefusedBy("denies", clients.of(URI.create("https://other.example")));
+                    clients.of(URI.create("https://unkeyed.example")).enter(request("/"));
+                });
+    }
+
+    /** A limit that methods use, too, may say for them what a call of a client has not. */
+    @Test
+    void whatCallsOfClientsDoNotReadIsWarnedOf(CapturedLog output) {
+        runner(
+                        "rate-limit.clients.partner.limits=weighed,plain",
+                        "rate-limit.limits.weighed.rate=9/h",
+                        "rate-limit.limits.weighed.permits=5",
+                        "rate-limit.limits.weighed.when=true",
+                        "rate-limit.limits.plain.rate=9/h")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/"));
+                    assertThat(output)
+                            .contains(
+                                    "Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
+                                            + " which calls of clients ignore")
+                            .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
+                    assertThat(TestLimits.of(context).peek("weighed", null).remaining())
+                            .isEqualTo(8);
+                });
+    }
+
+    private static void assertRefusedBy(String limit, LimitedClient client) {
+        assertRefusedBy(limit, client, "/");
+    }
+
+    private static void assertRefusedBy(String limit, LimitedClient client, String path) {
+        assertThatThrownBy(() -> client.enter(request(path)))
+                .isInstanceOfSatisfying(
+                        RateLimitExceededException.class,
+                        refusal -> assertThat(refusal.limit()).isEqualTo(limit));
+    }
+
+    @Test
+    void aBackendThatFailsFailsTheCallWhichIsNotInFlightThen() {
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.limits.partner.backend=torn-tape")
+                .withBean(TornTape.class)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (int i = 0; i < 2; i++) {
+                        assertThat(client.enterAsync(request("/")))
+                                .failsWithin(Duration.ZERO)
+                                .withThrowableThat()
+                                .withMessageContaining("torn");
+                    }
+                });
+    }
+
+    @Test
+    void aPauseThatCannotBeSharedHoldsHereAndLeavesTheAnswerAsItIs() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=9/h",
+                        "rate-limit.limits.partner.backend=mute")
+                .withBean(Mute.class)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    ClientCall call = client.enter(request("/"));
+                    call.answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    call.end();
+                    assertRefusedBy("clients.partner", client);
+                    ticker.advance(Duration.ofSeconds(10));
+                    client.enter(request("/"));
+                });
+    }
+
+    static final class Mute implements LimiterFactory, SharedPauses {
+
+        @Override
+        public String backend() {
+            return "mute";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            return new InMemoryRateLimiter(limit);
+        }
+
+        @Override
+        public SharedPauses sharedPauses() {
+            return this;
+        }
+
+        @Override
+        public CompletionStage<?> publish(String name, Duration lasting) {
+            throw new IllegalStateException("closed");
+        }
+
+        @Override
+        public void follow(BiConsumer<String, Duration> listener) {}
+    }
+
+    static final class TornTape implements LimiterFactory {
+
+        @Override
+        public String backend() {
+            return "torn-tape";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            return (RateLimiter) Proxy.newProxyInstance(
+                    getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
+                        if (method.isDefault()) {
+                            return InvocationHandler.invokeDefault(proxy, method, arguments);
+                        }
+                        if (method.getName().equals("limit")) {
+                            return limit;
+                        }
+                        throw new IllegalStateException("the tape is torn");
+                    });
+        }
+    }
+}

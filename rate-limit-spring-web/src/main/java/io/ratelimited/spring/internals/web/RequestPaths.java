@@ -1,0 +1,173 @@
+package io.ratelimited.spring.internals.web;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+import org.springframework.http.server.PathContainer;
+import org.springframework.http.server.PathContainer.Options;
+import org.springframework.util.StringUtils;
+import org.springframework.web.util.pattern.PathPattern;
+
+/**
+ * The ways in which servers, filters and handler mappings may read the path of a request. A handler may be reached by any of
+ * them: a mapping of path patterns matches the path as it was sent, one of Ant patterns the path that the server has decoded
+ * and cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes. A
+ * handler of a gateway hands the path on as it was sent, and the server behind it cleans it up.
+ *
+ * @param inApplication readings of the path within the application
+ * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
+ */
+public record RequestPaths(List<PathContainer> inApplication, List<PathContainer> inServlet) {
+
+    /** Text that is decoded already. */
+    private static final Options PLAIN = Options.create('/', false);
+
+    private static final int STRIPS_PARAMETERS = 1;
+    private static final int READS_BACKSLASHES = 2;
+    private static final int KEEPS_EMPTY_SEGMENTS = 4;
+
+    /** The paths of a request that no server has decoded. */
+    public static RequestPaths of(PathContainer sent) {
+        return new RequestPaths(readings(sent, null), List.of());
+    }
+
+    /**
+     * The readings of one path.
+     *
+     * @param sent as it was sent; null when it cannot be parsed
+     * @param decoded as the server has decoded it, if it has
+     */
+    public static List<PathContainer> readings(@Nullable PathContainer sent, @Nullable String decoded) {
+        if (sent != null && isPlain(sent.value()) && (decoded == null || decoded.equals(sent.value()))) {
+            return List.of(sent);
+        }
+        List<PathContainer> readings = new ArrayList<>();
+        Set<String> encoded = new LinkedHashSet<>();
+        Set<String> plain = new LinkedHashSet<>();
+        if (sent != null) {
+            readings.add(sent);
+            resolve(sent.value(), encoded, plain);
+        }
+        if (decoded != null) {
+            resolve(decoded, plain, plain);
+        }
+        encoded.forEach(path -> readings.add(parsed(path)));
+        plain.forEach(path -> readings.add(PathContainer.parsePath(path, PLAIN)));
+        return readings;
+    }
+
+    /** A parameter without a name is not decoded, and may be a segment with half an escape for those who read backslashes. */
+    private static PathContainer parsed(String path) {
+        try {
+            return PathContainer.parsePath(path);
+        } catch (IllegalArgumentException ex) {
+            return PathContainer.parsePath(path, PLAIN);
+        }
+    }
+
+    /** Returns whether every server reads a path alike. */
+    private static boolean isPlain(String path) {
+        for (int i = 0; i < path.length(); i++) {
+            switch (path.charAt(i)) {
+                case '%', ';', '\\' -> {
+                    return false;
+                }
+                case '/' -> {
+                    boolean last = i + 1 == path.length();
+                    if (last ? i > 0 : path.charAt(i + 1) == '/' || path.charAt(i + 1) == '.') {
+                        return false;
+                    }
+                }
+                default -> {}
+            }
+        }
+        return path.startsWith("/");
+    }
+
+    /**
+     * Adds the readings of a path on servers of every kind, this one or one behind a gateway, which decode it up to two
+     * times: before they resolve dots, or after.
+     *
+     * @param asItIs receives the readings that are not decoded
+     * @param decoded receives the rest
+     */
+    private static void resolve(String path, Set<String> asItIs, Set<String> decoded) {
+        String once = decode(path);
+        String twice = decode(once);
+        int differs = (twice.indexOf(';') < 0 ? 0 : STRIPS_PARAMETERS)
+                | (twice.indexOf('\\') < 0 ? 0 : READS_BACKSLASHES)
+                | (twice.contains("..") ? KEEPS_EMPTY_SEGMENTS : 0);
+        for (int server = 0; server <= differs; server++) {
+            if ((server & ~differs) == 0) {
+                String resolved = resolved(path, server);
+                asItIs.add(resolved);
+                String resolvedOnce = resolved(decode(resolved), server);
+                decoded.add(resolvedOnce);
+                decoded.add(resolved(decode(resolvedOnce), server));
+                decoded.add(resolved(once, server));
+                decoded.add(resolved(twice, server));
+            }
+        }
+    }
+
+    private static String decode(String path) {
+        try {
+            return path.indexOf('%') < 0 ? path : StringUtils.uriDecode(path, StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException ex) {
+            return path;
+        }
+    }
+
+    /** A path without dots, and without doubled and trailing slashes. */
+    private static String resolved(String path, int server) {
+        String slashed = (server & READS_BACKSLASHES) == 0 ? path : path.replace('\\', '/');
+        List<String> segments = new ArrayList<>();
+        int start = slashed.startsWith("/") ? 1 : 0;
+        while (start <= slashed.length()) {
+            int slash = slashed.indexOf('/', start);
+            int end = slash < 0 ? slashed.length() : slash;
+            int parameters = (server & STRIPS_PARAMETERS) == 0 ? -1 : slashed.indexOf(';', start);
+            String segment = slashed.substring(start, parameters < 0 ? end : Math.min(parameters, end));
+            String dots = segment.indexOf('%') < 0
+                    ? segment
+                    : segment.replace("%2e", ".").replace("%2E", ".");
+            if (dots.equals("..")) {
+                if (!segments.isEmpty()) {
+                    segments.remove(segments.size() - 1);
+                }
+            } else if (!dots.equals(".") && (!segment.isEmpty() || (server & KEEPS_EMPTY_SEGMENTS) != 0)) {
+                segments.add(segment);
+            }
+            start = end + 1;
+        }
+        segments.removeIf(String::isEmpty);
+        return "/" + String.join("/", segments);
+    }
+
+    /** Returns whether a pattern matches any of the readings: so it matches every request that may reach its handler. */
+    boolean mayMatch(PathPattern pattern) {
+        return any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
+    }
+
+    /** Returns whether a pattern matches all readings: so nothing but its own handler can be reached. */
+    boolean mustMatch(PathPattern pattern) {
+        return all(inApplication, pattern) || all(inServlet, pattern);
+    }
+
+    private static boolean any(List<PathContainer> paths, Predicate<PathContainer> matches) {
+        for (PathContainer path : paths) {
+            if (matches.test(path)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean all(List<PathContainer> paths, PathPattern pattern) {
+        return !paths.isEmpty() && !any(paths, path -> !pattern.matches(path));
+    }
+}

@@ -1,0 +1,110 @@
+package io.ratelimited.spring.internals.web.reactive;
+
+import io.ratelimited.core.Ticker;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.BeanFactoryUtils;
+import org.springframework.context.ApplicationContext;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.AnnotationAwareOrderComparator;
+import org.springframework.web.method.HandlerMethod;
+import org.springframework.web.reactive.HandlerAdapter;
+import org.springframework.web.reactive.HandlerResult;
+import org.springframework.web.server.ServerWebExchange;
+import reactor.core.Disposable;
+import reactor.core.Disposables;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Calls handlers by the application's other adapters, with the request on the thread. Looks at the exchange as the
+ * handler sees it, whose principal a filter behind ours may have set. Also called in the context of a management port,
+ * which has adapters of its own.
+ */
+public final class LimitedHandlers implements HandlerAdapter, Ordered {
+
+    private final ReactiveRequests requests;
+    private final ApplicationContext application;
+    private final Ticker ticker;
+    private final Map<ApplicationContext, List<HandlerAdapter>> adapters = new ConcurrentHashMap<>();
+
+    public LimitedHandlers(ReactiveRequests requests, ApplicationContext application, Ticker ticker) {
+        this.requests = requests;
+        this.application = application;
+        this.ticker = ticker;
+    }
+
+    /** All others of a context, as its dispatcher finds them. */
+    private List<HandlerAdapter> adaptersOf(ApplicationContext context) {
+        return BeanFactoryUtils.beansOfTypeIncludingAncestors(context, HandlerAdapter.class, true, false)
+                .values()
+                .stream()
+                .filter(adapter -> adapter != this)
+                .sorted(AnnotationAwareOrderComparator.INSTANCE)
+                .toList();
+    }
+
+    @Override
+    public int getOrder() {
+        return HIGHEST_PRECEDENCE;
+    }
+
+    @Override
+    public boolean supports(Object handler) {
+        return requests.areNeeded();
+    }
+
+    @Override
+    public Mono<HandlerResult> handle(ServerWebExchange exchange, Object handler) {
+        ApplicationContext context = exchange.getApplicationContext();
+        for (HandlerAdapter adapter :
+                adapters.computeIfAbsent(context == null ? application : context, this::adaptersOf)) {
+            if (adapter.supports(handler)) {
+                return requests.with(
+                        exchange,
+                        request -> handler instanceof HandlerMethod method
+                                ? call(adapter, method, exchange, request)
+                                : request.onThread(Mono.defer(() -> adapter.handle(exchange, handler))));
+            }
+        }
+        return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
+    }
+
+    private Mono<HandlerResult> call(
+            HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
+        if (!maySleep(method)) {
+            return request.onThread(
+                    Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, request.here()), method)));
+        }
+        Disposable.Swap task = Disposables.swap();
+        Scheduler scheduler = onAnotherThread(request, task);
+        return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, scheduler), method))
+                .subscribeOn(scheduler)
+                .doOnCancel(task::dispose);
+    }
+
+    /** A handler method under WAIT that returns a plain value would hold up its event loop. */
+    private boolean maySleep(HandlerMethod handler) {
+        Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
+        return requests.maySleep(method);
+    }
+
+    /**
+     * Runs tasks where they may sleep, and reports to the request how long they wait for a thread.
+     *
+     * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
+     */
+    private Scheduler onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
+        return Schedulers.fromExecutor(task -> {
+            long scheduledAt = ticker.nanos();
+            latest.replace(Schedulers.boundedElastic().schedule(() -> {
+                request.waitedForThread(scheduledAt, ticker.nanos());
+                request.run(task);
+            }));
+        });
+    }
+}

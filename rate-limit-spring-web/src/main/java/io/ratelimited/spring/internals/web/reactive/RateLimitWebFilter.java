@@ -1,0 +1,198 @@
+package io.ratelimited.spring.internals.web.reactive;
+
+import io.ratelimited.core.End;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.CallerTime;
+import io.ratelimited.spring.internals.overload.CallEnd;
+import io.ratelimited.spring.internals.web.RequestPaths;
+import io.ratelimited.spring.internals.web.Route;
+import io.ratelimited.spring.internals.web.RouteLimits;
+import io.ratelimited.spring.internals.web.RouteLimits.Exemption;
+import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.RoutePatterns.Matching;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
+import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.web.ErrorResponse;
+import org.springframework.web.cors.reactive.CorsUtils;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.WebFilter;
+import org.springframework.web.server.WebFilterChain;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Puts the request where reactive calls find it, and limits requests by route, without blocking. There are two: before
+ * the filter of Spring Security, so that every request is counted; and after it, for routes that need to know the
+ * principal.
+ */
+public final class RateLimitWebFilter implements WebFilter, Ordered {
+
+    /** Where the filter of routes that need the principal stands; Spring Security's stands at -100. */
+    public static final int ORDER = -90;
+
+    /** Where the filter of the routes before Spring Security stands. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final int order;
+    private final RoutePatterns routes;
+    private final RouteLimits limits;
+    private final ReactiveRequests requests;
+    private final ReactiveCors cors;
+    private final ReactiveVersions versions;
+    private final boolean noRoutes;
+
+    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
+    public RateLimitWebFilter(
+            int order,
+            RoutePatterns routes,
+            RouteLimits limits,
+            ReactiveRequests requests,
+            ReactiveCors cors,
+            ReactiveVersions versions) {
+        this.order = order;
+        this.routes = routes;
+        this.limits = limits;
+        this.requests = requests;
+        this.cors = cors;
+        this.versions = versions;
+        this.noRoutes = routes.isEmpty(order == BEFORE_SECURITY);
+    }
+
+    @Override
+    public int getOrder() {
+        return order;
+    }
+
+    @Override
+    public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
+        if (!requests.areNeeded()) {
+            return chain.filter(exchange);
+        }
+        ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
+        return known != null && noRoutes
+                ? known.onThread(chain.filter(exchange))
+                : requests.with(
+                        exchange,
+                        call -> call.onThread(followed(call.responseEnd(), enter(exchange, chain, call)))
+                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+    }
+
+    /** Reactor notes it for each request. */
+    @Override
+    public String toString() {
+        return "RateLimitWebFilter";
+    }
+
+    /** Reports the end of the response to the request, in the outer filter, before the client can know it. */
+    private static Mono<Void> followed(ResponseEnd end, Mono<Void> response) {
+        return end.tryFollow()
+                ? response.doOnSuccess(complete -> end.ended(null))
+                        .doOnError(end::ended)
+                        .doOnCancel(end::aborted)
+                : response;
+    }
+
+    private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
+        if (noRoutes) {
+            return chain.filter(exchange);
+        }
+        return routes.nameVersions()
+                ? versions.of(exchange).flatMap(version -> enter(exchange, chain, call, version.orElse(null)))
+                : enter(exchange, chain, call, null);
+    }
+
+    private Mono<Void> enter(
+            ServerWebExchange exchange,
+            WebFilterChain chain,
+            ReactiveCurrentRequest call,
+            @Nullable Comparable<?> version) {
+        ServerHttpRequest request = exchange.getRequest();
+        RequestPaths paths = RequestPaths.of(request.getPath().pathWithinApplication());
+        HttpHeaders headers = request.getHeaders();
+        Matching matching = routes.matching(
+                request.getMethod().name(), paths, version, headers::getFirst, order == BEFORE_SECURITY);
+        if (matching.isEmpty()) {
+            return chain.filter(exchange);
+        }
+        // A preflight is left out only if it ends here: a request that goes on may reach a filter that answers it.
+        return CorsUtils.isPreFlightRequest(request) && routes.mayLeaveOutPreflight(paths, version, headers::getFirst)
+                ? cors.answersPreflight(exchange)
+                        .flatMap(answered -> answered ? Mono.empty() : exempted(exchange, chain, matching, call))
+                : exempted(exchange, chain, matching, call);
+    }
+
+    private Mono<Void> exempted(
+            ServerWebExchange exchange, WebFilterChain chain, Matching matching, ReactiveCurrentRequest call) {
+        if (matching.exempting().isEmpty()) {
+            return limited(exchange, chain, matching.counting(), call);
+        }
+        CompletableFuture<Exemption> exemption =
+                limits.exempt(matching.exempting(), call).toCompletableFuture();
+        return later(exemption, call).flatMap(known -> {
+            exchange.getResponse().beforeCommit(() -> {
+                HttpStatusCode status = exchange.getResponse().getStatusCode();
+                known.answered(status == null ? 200 : status.value());
+                return Mono.empty();
+            });
+            List<Route> counting = Stream.concat(matching.counting().stream(), known.counting().stream())
+                    .toList();
+            return counting.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, counting, call);
+        });
+    }
+
+    private Mono<Void> limited(
+            ServerWebExchange exchange, WebFilterChain chain, List<Route> counting, ReactiveCurrentRequest call) {
+        CompletableFuture<Admission> entered = limits.enterAsync(counting, call);
+        return later(entered, call)
+                .flatMap(admission -> goOn(admission, exchange, chain))
+                .doOnError(failure -> end(entered, ofFailure(failure, call)))
+                .doFinally(signal -> end(entered, ofSignal(signal, exchange, call)));
+    }
+
+    private static Mono<Void> goOn(Admission admission, ServerWebExchange exchange, WebFilterChain chain) {
+        CallerTime time = admission.callerTime();
+        return time == null
+                ? chain.filter(exchange)
+                : chain.filter(new TimedExchange(exchange, time))
+                        .doOnTerminate(time::close)
+                        .doOnCancel(time::close);
+    }
+
+    /** What comes later goes on where the request does. */
+    private <T> Mono<T> later(CompletableFuture<T> decided, ReactiveCurrentRequest call) {
+        Mono<T> turn = Mono.fromFuture(decided);
+        return decided.isDone() ? turn : turn.publishOn(Schedulers.fromExecutor(limits.ofSubscriber(call)));
+    }
+
+    private static End ofSignal(SignalType signal, ServerWebExchange exchange, ReactiveCurrentRequest call) {
+        if (signal == SignalType.CANCEL) {
+            return End.CANCELLED;
+        }
+        HttpStatusCode status = exchange.getResponse().getStatusCode();
+        if (status == null) {
+            return End.ANSWERED;
+        }
+        return call.isRejected() ? CallEnd.ofRejection(status.value()) : CallEnd.ofStatus(status.value());
+    }
+
+    /** Handlers of errors write the answer only behind this filter. */
+    private static End ofFailure(Throwable failure, ReactiveCurrentRequest call) {
+        return failure instanceof ErrorResponse answer && !call.isRejected()
+                ? CallEnd.ofStatus(answer.getStatusCode().value())
+                : CallEnd.of(failure, call.isAborted(failure));
+    }
+
+    /** Ends the request, or its wait. */
+    private static void end(CompletableFuture<Admission> entered, End end) {
+        if (!entered.cancel(false)) {
+            entered.thenAccept(admission -> admission.end(end));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+package io.ratelimited.spring.internals.web.reactive;
+
+import io.ratelimited.spring.internals.web.LoginMechanisms;
+import java.util.List;
+import org.springframework.context.ApplicationContext;
+import org.springframework.security.authentication.AuthenticationManager;
+import org.springframework.security.authentication.AuthenticationProvider;
+import org.springframework.security.authentication.ReactiveAuthenticationManager;
+import org.springframework.security.web.server.SecurityWebFilterChain;
+
+/** Finds the filters of Spring Security that check credentials on every path of a WebFlux application. */
+public final class ReactiveLogins {
+
+    private ReactiveLogins() {}
+
+    /** The names of the filters; none where the check itself has limits. */
+    public static List<String> besideLogin(ApplicationContext context) {
+        return LoginMechanisms.arePossible() ? Security.filters(context) : List.of();
+    }
+
+    private static final class Security {
+
+        private static List<String> filters(ApplicationContext context) {
+            // A reactive manager may wrap one that blocks, with its providers.
+            if (LoginMechanisms.areLimited(
+                    context,
+                    ReactiveAuthenticationManager.class,
+                    AuthenticationManager.class,
+                    AuthenticationProvider.class)) {
+                return List.of();
+            }
+            // A form and the rest have filters of one class, one for each mechanism.
+            return context.getBeansOfType(SecurityWebFilterChain.class).values().stream()
+                    .map(chain -> chain.getWebFilters()
+                            .map(filter -> filter.getClass().getSimpleName())
+                            .filter("AuthenticationWebFilter"::equals)
+                            .collectList()
+                            .block())
+                    .filter(filters -> filters != null && filters.size() > 1)
+                    .map(filters -> filters.get(0))
+                    .distinct()
+                    .toList();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package io.ratelimited.spring.internals.web.servlet;
+
+import io.ratelimited.spring.internals.web.RouteLimits;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpServletResponseWrapper;
+import java.io.IOException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Keeps the fields of limits on a response that is reset: by code of the application, by Spring Boot before the error page of
+ * a WAR, or by a container before it dispatches to an error page. Knows the response whose headers are sent, and which threads
+ * serve a request.
+ */
+public final class HeadersFilter implements Filter {
+
+    /** Before all others: Spring Boot's filter of error pages, at one more, resets responses. */
+    public static final int ORDER = Integer.MIN_VALUE;
+
+    /** True in a thread that serves a request. Not removed afterwards, because each new entry of a thread is an object. */
+    private static final ThreadLocal<Boolean> SERVING = new ThreadLocal<>();
+
+    private static final String RESPONSE = HeadersFilter.class.getName() + ".RESPONSE";
+
+    private final RouteLimits limits;
+
+    public HeadersFilter(RouteLimits limits) {
+        this.limits = limits;
+    }
+
+    /** Returns whether the calling thread serves a request. */
+    static boolean isServing() {
+        return Boolean.TRUE.equals(SERVING.get());
+    }
+
+    /**
+     * The response whose headers are sent. Servers ignore those of a response that is included in another one, and Tomcat puts the
+     * included one below the wrappers of filters: only the response that the first filter has got is not affected.
+     */
+    static @Nullable HttpServletResponse responseWithHeaders(
+            HttpServletRequest request, @Nullable HttpServletResponse response) {
+        return response != null && request.getAttribute(RESPONSE) instanceof HttpServletResponse first
+                ? first
+                : response;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (isServing()) {
+            // An error page within the request.
+            keepFields(request, response, chain);
+            return;
+        }
+        SERVING.set(true);
+        try {
+            keepFields(request, response, chain);
+        } finally {
+            SERVING.set(false);
+        }
+    }
+
+    private void keepFields(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (limits.isIdle() || !(response instanceof HttpServletResponse httpResponse)) {
+            chain.doFilter(request, response);
+            return;
+        }
+        if (request.getDispatcherType() == DispatcherType.ERROR) {
+            ServletRequestState.restoreFields(request, httpResponse);
+        }
+        request.setAttribute(RESPONSE, httpResponse);
+        chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
+            @Override
+            public void reset() {
+                super.reset();
+                ServletRequestState.restoreFields(request, httpResponse);
+            }
+        });
+    }
+}

@@ -1,0 +1,210 @@
+package io.ratelimited.spring.internals.web.servlet;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.CallerTime;
+import io.ratelimited.spring.internals.web.RequestPaths;
+import io.ratelimited.spring.internals.web.Route;
+import io.ratelimited.spring.internals.web.RouteLimits;
+import io.ratelimited.spring.internals.web.RouteLimits.Exemption;
+import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.RoutePatterns.Matching;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.List;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+import org.springframework.web.cors.CorsUtils;
+
+/**
+ * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
+ * two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
+ * know the principal.
+ */
+public final class RateLimitFilter implements Filter, Ordered {
+
+    /** Where the filter of routes that need the principal stands, unless Spring Security's, at -100 by default, stands behind it. */
+    public static final int ORDER = -90;
+
+    /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final boolean beforeSecurity;
+    private final int order;
+    private final RoutePatterns routes;
+    private final RouteLimits limits;
+    private final ServletRequests requests;
+    private final ServletRejections refusals;
+    private final ServletCors cors;
+    private final ServletVersions versions;
+    private final boolean noRoutes;
+
+    /** @param beforeSecurity which routes: those before or those after Spring Security */
+    public RateLimitFilter(
+            boolean beforeSecurity,
+            int order,
+            RoutePatterns routes,
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRejections refusals,
+            ServletCors cors,
+            ServletVersions versions) {
+        this.beforeSecurity = beforeSecurity;
+        this.order = order;
+        this.routes = routes;
+        this.limits = limits;
+        this.requests = requests;
+        this.refusals = refusals;
+        this.cors = cors;
+        this.versions = versions;
+        this.noRoutes = routes.isEmpty(beforeSecurity);
+    }
+
+    @Override
+    public int getOrder() {
+        return order;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (limits.isIdle()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
+            chain.doFilter(request, response);
+            return;
+        }
+        if (noRoutes) {
+            if (beforeSecurity) {
+                chain.doFilter(request, response);
+            } else {
+                proceed(httpRequest, httpResponse, chain, requests.of(httpRequest, httpResponse), null, null);
+            }
+            return;
+        }
+        RequestPaths paths = ServletPaths.of(httpRequest);
+        Comparable<?> version = routes.nameVersions() ? versions.of(httpRequest) : null;
+        Matching matching =
+                routes.matching(httpRequest.getMethod(), paths, version, httpRequest::getHeader, beforeSecurity);
+        if (beforeSecurity && matching.isEmpty()) {
+            chain.doFilter(request, response);
+            return;
+        }
+        if (!matching.isEmpty()
+                && CorsUtils.isPreFlightRequest(httpRequest)
+                && routes.mayLeaveOutPreflight(paths, version, httpRequest::getHeader)
+                // Left out only if it ends here: a request that goes on may reach a filter or servlet that answers it.
+                && cors.answersPreflight(httpRequest, httpResponse)) {
+            return;
+        }
+        ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        Exemption exemption = null;
+        Admission admission;
+        try {
+            List<Route> counting = matching.counting();
+            if (!matching.exempting().isEmpty()) {
+                exemption = limits.exempt(matching.exempting(), call)
+                        .toCompletableFuture()
+                        .join();
+                counting = Stream.concat(counting.stream(), exemption.counting().stream())
+                        .toList();
+            }
+            admission = counting.isEmpty() ? null : limits.enter(counting, call);
+        } catch (RateLimitExceededException refusal) {
+            refusals.answer(httpRequest, httpResponse, refusal);
+            return;
+        }
+        proceed(httpRequest, httpResponse, chain, call, admission, exemption);
+    }
+
+    private static void proceed(
+            HttpServletRequest request,
+            HttpServletResponse response,
+            FilterChain chain,
+            ServletCurrentRequest call,
+            @Nullable Admission admission,
+            @Nullable Exemption exemption)
+            throws IOException, ServletException {
+        boolean async = false;
+        call.begin();
+        if (admission != null && admission.followsResult()) {
+            call.followResult();
+        }
+        CallerTime time = admission == null ? null : admission.callerTime();
+        if (admission != null) {
+            call.atEnd(() -> {
+                if (time != null) {
+                    time.close();
+                }
+                admission.end(call.endOfResponse());
+            });
+        }
+        if (exemption != null) {
+            call.atEnd(() -> exemption.answered(response.getStatus()));
+        }
+        try {
+            chain.doFilter(
+                    time == null ? request : new TimedRequest(request, time),
+                    time == null ? response : new TimedResponse(response, time));
+            async = request.isAsyncStarted() && new End(call).follow(request);
+        } catch (Throwable ex) {
+            call.failed(ex);
+            throw ex;
+        } finally {
+            if (!async) {
+                call.end();
+            }
+        }
+    }
+
+    /**
+     * The end of a request that goes on after its first dispatch, on whichever thread it comes. That of a later dispatch
+     * is seen by {@link RejectionFilter}.
+     */
+    private record End(ServletCurrentRequest call) implements AsyncListener {
+
+        private boolean follow(HttpServletRequest request) {
+            try {
+                request.getAsyncContext().addListener(this);
+                return true;
+            } catch (IllegalStateException ex) {
+                // It has ended meanwhile.
+                return false;
+            }
+        }
+
+        @Override
+        public void onComplete(AsyncEvent event) {
+            call.end();
+        }
+
+        @Override
+        public void onTimeout(AsyncEvent event) {
+            // Its handler completes it, and its status says how it has ended.
+        }
+
+        /** Nothing more of this response reaches the client, and Jetty reports no completion of one that has begun. */
+        @Override
+        public void onError(AsyncEvent event) {
+            if (event.getThrowable() != null) {
+                call.failed(event.getThrowable());
+            }
+            call.end();
+        }
+
+        /** The server forgets the listeners of an earlier dispatch. */
+        @Override
+        public void onStartAsync(AsyncEvent event) {
+            event.getAsyncContext().addListener(this);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+package io.ratelimited.spring.internals.web.servlet;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.End;
+import io.ratelimited.core.Limit;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.internals.overload.CallEnd;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.web.LimitHeaders;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletRequestWrapper;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpSession;
+import java.lang.reflect.Method;
+import java.security.Principal;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executor;
+import java.util.function.BiConsumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.core.ReactiveAdapterRegistry;
+import org.springframework.http.HttpEntity;
+import org.springframework.security.authentication.AuthenticationTrustResolver;
+import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
+import org.springframework.security.core.Authentication;
+import org.springframework.security.core.context.SecurityContextHolder;
+import org.springframework.util.ClassUtils;
+import org.springframework.web.context.request.RequestAttributes;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
+import org.springframework.web.context.request.async.DeferredResult;
+import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.method.HandlerMethod;
+import org.springframework.web.servlet.HandlerMapping;
+import org.springframework.web.servlet.function.EntityResponse;
+import org.springframework.web.servlet.function.RenderingResponse;
+import org.springframework.web.servlet.function.ServerResponse;
+import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
+import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
+import org.springframework.web.util.DisconnectedClientHelper;
+
+/**
+ * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
+ * nothing has to be wrapped, and streams have them too.
+ */
+final class ServletCurrentRequest implements CurrentRequest {
+
+    private final HttpServletRequest request;
+    private final @Nullable HttpServletResponse response;
+    private static final boolean MVC = ClassUtils.isPresent(
+            "org.springframework.web.servlet.DispatcherServlet", ServletCurrentRequest.class.getClassLoader());
+    private static final boolean SECURITY = ClassUtils.isPresent(
+            "org.springframework.security.core.context.SecurityContextHolder",
+            ServletCurrentRequest.class.getClassLoader());
+
+    private final ServletRequestState state;
+
+    /** @param response null if nobody knows it, so that no fields can be set */
+    ServletCurrentRequest(
+            HttpServletRequest request,
+            @Nullable HttpServletResponse response,
+            ServletClients clients,
+            LimitHeaders.Style style) {
+        this.request = request;
+        this.response = HeadersFilter.responseWithHeaders(request, response);
+        this.state = ServletRequestState.of(request, clients, style);
+    }
+
+    @Override
+    public @Nullable String clientIp() {
+        return requireCurrent(state.clients.of(request), "address of the caller");
+    }
+
+    @Override
+    public @Nullable Principal principal() {
+        Principal caller = state.isOver() ? null : request.getUserPrincipal();
+        // A message of a WebSocket comes with the security context of its thread, behind a request that knows nobody.
+        Principal ofThread = caller == null && SECURITY ? Security.principal() : null;
+        return ofThread == null ? requireCurrent(caller, "principal") : ofThread;
+    }
+
+    /** Loaded only where Spring MVC is. */
+    private static final class Mvc {
+
+        private static @Nullable Object handler(HttpServletRequest request) {
+            return request.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE);
+        }
+
+        private static @Nullable Object body(Object result) {
+            return result instanceof EntityResponse<?> response ? response.entity() : result;
+        }
+
+        private static boolean isAwaited(@Nullable Object result) {
+            return result instanceof StreamingResponseBody
+                    || result instanceof ResponseBodyEmitter
+                    || (result instanceof ServerResponse && !(result instanceof RenderingResponse));
+        }
+    }
+
+    /** Loaded only where Spring Security is. */
+    private static final class Security {
+
+        private static final AuthenticationTrustResolver TRUST = new AuthenticationTrustResolverImpl();
+
+        /** Null for a caller who is not logged in, as in a request. */
+        private static @Nullable Principal principal() {
+            Authentication authentication = SecurityContextHolder.getContext().getAuthentication();
+            return authentication == null || TRUST.isAnonymous(authentication) ? null : authentication;
+        }
+    }
+
+    @Override
+    public @Nullable String header(String name) {
+        return requireCurrent(request.getHeader(name), "header '" + name + "'");
+    }
+
+    @Override
+    public @Nullable String session() {
+        HttpSession session = request.getSession(false);
+        return requireCurrent(session == null ? null : session.getId(), "session");
+    }
+
+    /**
+     * Returns a value that was read from the request. The check comes after the read: so the request was still this one
+     * then.
+     */
+    private <T> @Nullable T requireCurrent(@Nullable T read, String what) {
+        if (state.isOver()) {
+            throw new IllegalStateException("the request has ended, so its " + what + " is no longer known");
+        }
+        return read;
+    }
+
+    @Override
+    public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (outcome == Outcome.REJECTED) {
+            state.rejected();
+        }
+        if (!state.style.isNone() && limit.showsHeaders()) {
+            state.fields.decided(applied, decision.get());
+            write();
+        }
+    }
+
+    /** The refusal of this request is being answered with these fields beside those of its limits. */
+    void answered(Map<String, String> refusal) {
+        state.answered(refusal);
+        if (response != null) {
+            refusal.forEach(response::setHeader);
+        }
+    }
+
+    /** The refusal of this request is being answered, perhaps behind its filters. */
+    void refused(Limit limit, Decision refusal) {
+        state.fields.decided(limit, refusal);
+        if (response != null) {
+            state.fields.write(state.style, response::setHeader);
+        }
+    }
+
+    @Override
+    public void applies(NamedLimit limit, Limit applied) {
+        if (limit.showsHeaders()) {
+            state.fields.applies(applied);
+            write();
+        }
+    }
+
+    boolean knows(String limit) {
+        return state.fields.knows(limit);
+    }
+
+    @Override
+    public void charged(String use) {
+        state.charge(use);
+    }
+
+    /** Of a dispatch to a handler, only the first call of its method is that of Spring MVC. */
+    @Override
+    public boolean isOwnCall(String use, Method handler) {
+        return MVC
+                && Mvc.handler(request) instanceof HandlerMethod current
+                && AopUtils.getMostSpecificMethod(current.getMethod(), ClassUtils.getUserClass(current.getBeanType()))
+                        .equals(handler)
+                && state.isFirstCall(use, request);
+    }
+
+    @Override
+    public boolean isCharged(String use) {
+        return state.isCharged(use);
+    }
+
+    @Override
+    public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        if (!isAwaited(body(result)) || !state.isFollowed()) {
+            return false;
+        }
+        AsyncOutcome outcome = AsyncOutcome.of(result, request);
+        return state.atEnd(() -> outcome.report(action));
+    }
+
+    private static @Nullable Object body(Object result) {
+        return result instanceof HttpEntity<?> entity ? entity.getBody() : MVC ? Mvc.body(result) : result;
+    }
+
+    /** Returns whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
+    private static boolean isAwaited(@Nullable Object result) {
+        return result instanceof Callable
+                || result instanceof DeferredResult
+                || result instanceof WebAsyncTask
+                || (MVC && Mvc.isAwaited(result))
+                || ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, result) != null;
+    }
+
+    @Override
+    public boolean isAborted(Throwable failure) {
+        return DisconnectedClientHelper.isClientDisconnectedException(failure);
+    }
+
+    /**
+     * Tasks have the request where Spring keeps it. Its principal is that of now, which Spring Security finds by the thread.
+     * A request that has ended is kept from them: the server may use the object for another one.
+     */
+    @Override
+    public Executor scopeOfThisThread() {
+        Principal principal = request.getUserPrincipal();
+        HttpServletRequest carried = principal == null ? request : new OfPrincipal(request, principal);
+        return task -> {
+            if (state.isOver()) {
+                task.run();
+                return;
+            }
+            RequestAttributes before = RequestContextHolder.getRequestAttributes();
+            ServletRequestAttributes attributes = new ServletRequestAttributes(carried, response);
+            RequestContextHolder.setRequestAttributes(attributes);
+            try {
+                task.run();
+            } finally {
+                RequestContextHolder.setRequestAttributes(before);
+                attributes.requestCompleted();
+            }
+        };
+    }
+
+    /** A request whose principal is known. */
+    private static final class OfPrincipal extends HttpServletRequestWrapper {
+
+        private final Principal principal;
+
+        private OfPrincipal(HttpServletRequest request, Principal principal) {
+            super(request);
+            this.principal = principal;
+        }
+
+        @Override
+        public Principal getUserPrincipal() {
+            return principal;
+        }
+    }
+
+    /** The caller will {@link #end} the request. */
+    void begin() {
+        state.begin();
+    }
+
+    /** Takes the outcome of a result of the request that Spring MVC awaits. */
+    void followResult() {
+        state.follow(AsyncOutcome.of(request, request));
+    }
+
+    /** Notes the failure of the response; the first is the cause of others. */
+    void failed(Throwable failure) {
+        state.failed(failure);
+    }
+
+    /** How the response has ended, to be asked {@link #atEnd}. */
+    End endOfResponse() {
+        AsyncOutcome outcome = state.outcome();
+        Throwable known = state.failure();
+        Throwable failure = known != null || outcome == null ? known : outcome.failure();
+        if (failure != null) {
+            return CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure));
+        }
+        int status = response == null ? 0 : response.getStatus();
+        return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);
+    }
+
+    /** Runs an action when the request ends; only after {@link #begin}. */
+    void atEnd(Runnable action) {
+        state.atEnd(action);
+    }
+
+    /** The response now belongs to another request: late decisions must not touch it. */
+    void end() {
+        state.end();
+    }
+
+    private void write() {
+        if (response != null) {
+            state.write(response);
+        }
+    }
+}

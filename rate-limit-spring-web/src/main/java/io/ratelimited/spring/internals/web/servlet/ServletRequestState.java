@@ -1,0 +1,210 @@
+package io.ratelimited.spring.internals.web.servlet;
+
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.web.LimitHeaders;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The state of a servlet request, kept with it through all its dispatches: the fields of its response, what it has been
+ * charged for, and its end. Thread-safe.
+ */
+final class ServletRequestState {
+
+    private static final LogText.Lines LOG = LogText.lines(ServletRequestState.class);
+    private static final String ATTRIBUTE = ServletRequestState.class.getName();
+
+    final ServletClients clients;
+    final LimitHeaders.Style style;
+    final LimitHeaders fields = new LimitHeaders();
+    private Set<String> charged = Set.of();
+    private List<Call> calls = List.of();
+    private List<Runnable> atEnd = List.of();
+    /** The fields of the refusal that has been answered, beside those of limits. */
+    private Map<String, String> refusal = Map.of();
+
+    /** The failure of the response; null if none is known. */
+    private @Nullable Throwable failure;
+
+    /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
+    private @Nullable AsyncOutcome outcome;
+
+    /** Whether a limit has rejected the request, or a call within it. */
+    private volatile boolean rejected;
+
+    private boolean followed;
+    private boolean ended;
+    private volatile boolean over;
+
+    /** The first call of a dispatch that has asked for a use of a limit. */
+    private record Call(String use, HttpServletRequest dispatched, DispatcherType type) {}
+
+    private ServletRequestState(ServletClients clients, LimitHeaders.Style style) {
+        this.clients = clients;
+        this.style = style;
+    }
+
+    /** Of several contexts, the one whose filter has seen the request first says how it is read and answered. */
+    static ServletRequestState of(HttpServletRequest request, ServletClients clients, LimitHeaders.Style style) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            return state;
+        }
+        ServletRequestState state = new ServletRequestState(clients, style);
+        request.setAttribute(ATTRIBUTE, state);
+        return state;
+    }
+
+    synchronized void charge(String use) {
+        if (charged.isEmpty()) {
+            charged = new HashSet<>();
+        }
+        charged.add(use);
+    }
+
+    /** Returns whether no call of a dispatch has asked for this use so far. A forward has a request of its own. */
+    synchronized boolean isFirstCall(String use, HttpServletRequest dispatched) {
+        DispatcherType type = dispatched.getDispatcherType();
+        for (Call call : calls) {
+            if (call.dispatched == dispatched && call.type == type && call.use.equals(use)) {
+                return false;
+            }
+        }
+        if (calls.isEmpty()) {
+            calls = new ArrayList<>();
+        }
+        calls.add(new Call(use, dispatched, type));
+        return true;
+    }
+
+    synchronized boolean isCharged(String use) {
+        return charged.contains(use);
+    }
+
+    /** Sets the fields of limits on the response, unless it has ended or been committed. */
+    synchronized void write(HttpServletResponse response) {
+        if (!ended && !response.isCommitted()) {
+            fields.write(style, response::setHeader);
+        }
+    }
+
+    /** Notes the failure of the response; the first is the cause of others. */
+    synchronized void failed(Throwable cause) {
+        if (failure == null) {
+            failure = cause;
+        }
+    }
+
+    void rejected() {
+        rejected = true;
+    }
+
+    boolean isRejected() {
+        return rejected;
+    }
+
+    /** Takes the outcome of a result that Spring MVC awaits. */
+    synchronized void follow(AsyncOutcome awaited) {
+        outcome = awaited;
+    }
+
+    synchronized @Nullable AsyncOutcome outcome() {
+        return outcome;
+    }
+
+    synchronized @Nullable Throwable failure() {
+        return failure;
+    }
+
+    /** A refusal of the request is being answered with these fields beside those of its limits. */
+    synchronized void answered(Map<String, String> fieldsOfRefusal) {
+        refusal = fieldsOfRefusal;
+    }
+
+    /**
+     * Sets fields again on a response that has lost them; fields that the refusal has and the response keeps are left alone.
+     */
+    static void restoreFields(ServletRequest request, HttpServletResponse response) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && !response.isCommitted()) {
+            state.restore(response);
+        }
+    }
+
+    private synchronized void restore(HttpServletResponse response) {
+        try {
+            fields.write(style, response::setHeader);
+        } catch (RuntimeException ex) {
+            // A writer of the application may fail: the response goes on all the same.
+            LOG.warn("the rate limit headers of a response could not be written", ex);
+        }
+        refusal.forEach((name, value) -> {
+            if (!response.containsHeader(name)) {
+                response.setHeader(name, value);
+            }
+        });
+    }
+
+    /** Returns whether the server may use the request object for another request: the actions at its end have run. */
+    boolean isOver() {
+        return over;
+    }
+
+    /** The caller will {@link #end} the request. */
+    synchronized void begin() {
+        followed = true;
+        ended = false;
+        over = false;
+    }
+
+    synchronized boolean isFollowed() {
+        return followed && !ended;
+    }
+
+    /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
+    synchronized boolean atEnd(Runnable action) {
+        if (!isFollowed()) {
+            return false;
+        }
+        if (atEnd.isEmpty()) {
+            atEnd = new ArrayList<>(1);
+        }
+        atEnd.add(action);
+        return true;
+    }
+
+    /** The response now belongs to another request: late decisions must not touch it. */
+    void end() {
+        List<Runnable> actions;
+        synchronized (this) {
+            ended = true;
+            actions = atEnd;
+            atEnd = List.of();
+        }
+        try {
+            actions.forEach(Runnable::run);
+        } finally {
+            over = true;
+        }
+    }
+
+    /** The request goes on, to an error page, after its first dispatch has ended. The caller will {@link #end} it again. */
+    static void resume(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            state.begin();
+        }
+    }
+
+    /** Ends a request on which a limit has decided. */
+    static void end(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            state.end();
+        }
+    }
+}

@@ -1,0 +1,223 @@
+package io.ratelimited.spring.internals.web.servlet;
+
+import io.ratelimited.spring.internals.call.CallerTime;
+import io.ratelimited.spring.internals.call.CallerWait;
+import jakarta.servlet.ReadListener;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletInputStream;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletRequestWrapper;
+import jakarta.servlet.http.Part;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.Reader;
+import java.util.Collection;
+import java.util.Enumeration;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** A request whose waits for bytes of its client are measured, also where the container reads a form. */
+final class TimedRequest extends HttpServletRequestWrapper {
+
+    private final CallerTime time;
+    private @Nullable ServletInputStream stream;
+    private @Nullable BufferedReader reader;
+
+    TimedRequest(HttpServletRequest request, CallerTime time) {
+        super(request);
+        this.time = time;
+    }
+
+    @Override
+    public ServletInputStream getInputStream() throws IOException {
+        ServletInputStream body = super.getInputStream();
+        if (stream == null) {
+            stream = new TimedInput(body, time);
+        }
+        return stream;
+    }
+
+    @Override
+    public BufferedReader getReader() throws IOException {
+        BufferedReader body = super.getReader();
+        if (reader == null) {
+            reader = new BufferedReader(new TimedReader(body, time));
+        }
+        return reader;
+    }
+
+    @Override
+    public @Nullable String getParameter(String name) {
+        time.begin();
+        try {
+            return super.getParameter(name);
+        } finally {
+            time.end();
+        }
+    }
+
+    @Override
+    public Enumeration<String> getParameterNames() {
+        time.begin();
+        try {
+            return super.getParameterNames();
+        } finally {
+            time.end();
+        }
+    }
+
+    @Override
+    public String @Nullable [] getParameterValues(String name) {
+        time.begin();
+        try {
+            return super.getParameterValues(name);
+        } finally {
+            time.end();
+        }
+    }
+
+    @Override
+    public Map<String, String[]> getParameterMap() {
+        time.begin();
+        try {
+            return super.getParameterMap();
+        } finally {
+            time.end();
+        }
+    }
+
+    @Override
+    public Collection<Part> getParts() throws IOException, ServletException {
+        time.begin();
+        try {
+            return super.getParts();
+        } finally {
+            time.end();
+        }
+    }
+
+    @Override
+    public @Nullable Part getPart(String name) throws IOException, ServletException {
+        time.begin();
+        try {
+            return super.getPart(name);
+        } finally {
+            time.end();
+        }
+    }
+
+    private static final class TimedReader extends Reader {
+
+        private final Reader body;
+        private final CallerTime time;
+
+        private TimedReader(Reader body, CallerTime time) {
+            this.body = body;
+            this.time = time;
+        }
+
+        @Override
+        public int read(char[] into, int from, int length) throws IOException {
+            time.begin();
+            try {
+                return body.read(into, from, length);
+            } finally {
+                time.end();
+            }
+        }
+
+        @Override
+        public boolean ready() throws IOException {
+            return body.ready();
+        }
+
+        @Override
+        public void close() throws IOException {
+            body.close();
+        }
+    }
+
+    /** Code that reads without blocking waits from when nothing is ready until it is told that something is. */
+    private static final class TimedInput extends ServletInputStream {
+
+        private final ServletInputStream body;
+        private final CallerTime time;
+        private final CallerWait waits;
+
+        private TimedInput(ServletInputStream body, CallerTime time) {
+            this.body = body;
+            this.time = time;
+            this.waits = new CallerWait(time);
+        }
+
+        @Override
+        public int read() throws IOException {
+            time.begin();
+            try {
+                return body.read();
+            } finally {
+                time.end();
+            }
+        }
+
+        @Override
+        public int read(byte[] into, int from, int length) throws IOException {
+            time.begin();
+            try {
+                return body.read(into, from, length);
+            } finally {
+                time.end();
+            }
+        }
+
+        @Override
+        public int available() throws IOException {
+            return body.available();
+        }
+
+        @Override
+        public void close() throws IOException {
+            body.close();
+        }
+
+        @Override
+        public boolean isFinished() {
+            return body.isFinished();
+        }
+
+        @Override
+        public boolean isReady() {
+            // Begins before it asks: the listener may be called, on another thread, before the answer is here.
+            waits.begin();
+            boolean ready = body.isReady();
+            if (ready) {
+                waits.end();
+            }
+            return ready;
+        }
+
+        @Override
+        public void setReadListener(ReadListener listener) {
+            waits.begin();
+            body.setReadListener(new ReadListener() {
+                @Override
+                public void onDataAvailable() throws IOException {
+                    waits.end();
+                    listener.onDataAvailable();
+                }
+
+                @Override
+                public void onAllDataRead() throws IOException {
+                    waits.end();
+                    listener.onAllDataRead();
+                }
+
+                @Override
+                public void onError(Throwable failure) {
+                    waits.end();
+                    listener.onError(failure);
+                }
+            });
+        }
+    }
+}

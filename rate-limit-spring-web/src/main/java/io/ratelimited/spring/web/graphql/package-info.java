@@ -1,5 +1,0 @@
-/** Internal. Limits in applications of Spring for GraphQL: errors for refused fields and subscriptions. */
-@NullMarked
-package io.ratelimited.spring.web.graphql;
-
-import org.jspecify.annotations.NullMarked;

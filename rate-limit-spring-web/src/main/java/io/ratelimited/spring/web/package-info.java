@@ -1,9 +1,0 @@
-/**
- * Internal. The HTTP side of limits, for servlet and WebFlux alike: the request that keys are read from, the {@code RateLimit}
- * fields of responses, the answer to a refusal, and limits on routes. Start reading at {@link
- * io.ratelimited.spring.web.LimitFields}, then the filter of either stack.
- */
-@NullMarked
-package io.ratelimited.spring.web;
-
-import org.jspecify.annotations.NullMarked;

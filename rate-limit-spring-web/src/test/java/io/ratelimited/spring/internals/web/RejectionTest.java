@@ -1,0 +1,67 @@
+package io.ratelimited.spring.internals.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Locale;
+import org.junit.jupiter.api.Test;
+import org.springframework.context.support.StaticMessageSource;
+import org.springframework.http.ProblemDetail;
+
+class RejectionTest {
+
+    @Test
+    void theAnswerHasPlainDigitsWhateverTheMachineWrites() {
+        Rejection refusal = new Rejection(
+                new RateLimitExceededException(new Decision(
+                        "search",
+                        false,
+                        Duration.ZERO,
+                        Duration.ofSeconds(5),
+                        false,
+                        0,
+                        Duration.ofSeconds(5),
+                        Decision.Source.MEMORY)),
+                429,
+                false);
+        Locale machine = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("ar-EG"));
+        try {
+            Problems problems = new Problems(new StaticMessageSource(), Object::toString);
+            ProblemDetail problem =
+                    problems.worded(refusal, Locale::getDefault, "/search").getBody();
+            assertThat(new String(problems.json(problem), StandardCharsets.UTF_8))
+                    .isEqualTo("{type=" + Rejection.TYPE
+                            + ", title=Request cannot be satisfied as assigned quota has been exceeded, status=429,"
+                            + " detail=Rate limit 'search' is exceeded; retry after 5 s., instance=/search,"
+                            + " violated-policies=[search]}");
+        } finally {
+            Locale.setDefault(machine);
+        }
+    }
+
+    @Test
+    void aRequestWithoutAKeyIsToldSo() {
+        Decision rejection = Decision.withoutKey("login");
+        Rejection refusal = new Rejection(new RateLimitExceededException(rejection), 429, false);
+        assertThat(refusal.detail())
+                .isEqualTo(
+                        "The request has no key for rate limit 'login', which rejects such requests; no retry of this"
+                                + " request can succeed.");
+        assertThat(refusal.attributes()).containsEntry("message", refusal.detail());
+        assertThat(refusal.retryAfter()).isNull();
+    }
+
+    @Test
+    void whoSendsNoListOfMediaTypesIsNoBrowser() {
+        assertThat(Rejection.isPageWanted("text/html;q=x")).isFalse();
+        assertThat(Rejection.isPageWanted("application/problem+xml,text/html;q=0.5"))
+                .isFalse();
+        assertThat(Rejection.isPageWanted("text/html" + ",a/b".repeat(60))).isFalse();
+        assertThat(Rejection.isPageWanted("text/html;q=0")).isFalse();
+        assertThat(Rejection.isPageWanted(null)).isFalse();
+    }
+}

@@ -1,0 +1,110 @@
+package io.ratelimited.spring.internals.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.http.server.PathContainer;
+import org.springframework.web.util.pattern.PathPattern;
+import org.springframework.web.util.pattern.PathPatternParser;
+
+/** The readings of a path that no server has decoded. */
+class RequestPathsTest {
+
+    private static final PathPattern LIMITED = PathPatternParser.defaultInstance.parse("/api/**");
+    private static final PathPattern OPEN = PathPatternParser.defaultInstance.parse("/open/**");
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "/open/../api/x",
+                "/open/..//api/x",
+                "/open/..;a=b/api/x",
+                "/open/a/b/../.././../api/x",
+                "/open/%2e%2e/api/x",
+                "/open/.%2E/api/x",
+                "/open/..%2fapi/x",
+                "/open/..%5Capi/x",
+                "/open/../%61pi/x",
+                "/open/../../../api/x",
+                "/open//../../api/x",
+                "/open/x//../../../api/x",
+                "/open/;/../../api/x",
+                "/open/a%2Fb/../../api/x",
+                "/open/a\\b/../../api/x",
+                "/open/a%5Cb/../../api/x",
+                "/open/a%252Fb/../../api/x",
+                "/open/%252e%252e/api/x",
+                "/open/%252e%252e%252fapi/x",
+                "/open/..%255Capi/x",
+                "/open/..%3Ba/api/x",
+                "/open/%2e%2E;a/api/x"
+            })
+    void whatAServerBehindAGatewayResolvesIsCounted(String sent) {
+        RequestPaths paths = of(sent);
+        assertThat(paths.mayMatch(LIMITED)).isTrue();
+        assertThat(paths.mayMatch(OPEN)).as("the handler of the gateway").isTrue();
+        assertThat(paths.mustMatch(OPEN)).as("excluded").isFalse();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "/open/x.json",
+                "/open/...",
+                "/open/a%2Fb",
+                "/open/..a",
+                "/open/J%C3%BCrgen",
+                "/open/x/./y",
+                "/open/x/../y"
+            })
+    void whatStaysInItsPlaceIsExcludedStill(String sent) {
+        RequestPaths paths = of(sent);
+        assertThat(paths.mustMatch(OPEN)).isTrue();
+        assertThat(paths.mayMatch(LIMITED)).isFalse();
+    }
+
+    /** A server behind a gateway drops empty segments before it resolves dots, or after it. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "/gw/api//../login",
+                "/gw//../api/login",
+                "/gw/api/;/../login",
+                "/gw/api/;a=b/../login",
+                "/gw/x//../../api/login",
+                "/gw/api/%2F../login",
+                "/gw/api%2F%2F../login",
+                "/gw/api//%2e%2e/login",
+                "/gw/api//%252e%252e/login",
+                "/gw/api\\\\..\\login",
+                "/gw/api/%5C..%5Clogin",
+                "/gw/api%252F%252F..%252Flogin",
+                "/gw/api/.//../login",
+                "/gw/api%2Flogin",
+                "/gw/api%252flogin",
+                "/gw/api;a/login;b",
+                "/gw/api%3Ba/login",
+                "/gw//api//login//",
+                "/gw/../gw/api/login"
+            })
+    void everyReadingOfABackendIsCounted(String sent) {
+        PathPattern login = PathPatternParser.defaultInstance.parse("/gw/api/login");
+        assertThat(of(sent).mayMatch(login)).isTrue();
+        assertThat(new RequestPaths(RequestPaths.readings(PathContainer.parsePath(sent), "/gw/login"), List.of())
+                        .mayMatch(login))
+                .as("behind a server that has decoded it")
+                .isTrue();
+    }
+
+    private static RequestPaths of(String sent) {
+        return RequestPaths.of(PathContainer.parsePath(sent));
+    }
+
+    @Test
+    void halfAnEscapeInAParameterWithoutANameIsReadBehindABackslashToo() {
+        assertThat(of("/api;=\\2%/x").mayMatch(LIMITED)).isTrue();
+    }
+}

@@ -1,5 +1,0 @@
-/** Internal. Annotated methods: which limits an annotation declares, how each kind of method is called, and the advice around it. */
-@NullMarked
-package io.ratelimited.spring.aop;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,0 @@
-/** Internal. Reports of the keys that limits block. */
-@NullMarked
-package io.ratelimited.spring.block;
-
-import org.jspecify.annotations.NullMarked;

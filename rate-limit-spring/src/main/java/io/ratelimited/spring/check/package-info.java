@@ -1,5 +1,0 @@
-/** Internal. The checks at start-up: invalid limits stop the application, and calls that no limit sees are logged as warnings. */
-@NullMarked
-package io.ratelimited.spring.check;
-
-import org.jspecify.annotations.NullMarked;

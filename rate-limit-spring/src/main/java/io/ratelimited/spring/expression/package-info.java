@@ -1,5 +1,0 @@
-/** Internal. The expressions of limits: parsed once, evaluated for each call. */
-@NullMarked
-package io.ratelimited.spring.expression;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,94 @@
+package io.ratelimited.spring.internals.aop;
+
+import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.AsyncCalls;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.lang.reflect.Method;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.GenericTypeResolver;
+import org.springframework.core.KotlinDetector;
+import org.springframework.util.ClassUtils;
+
+/** The kinds of calls, by the return type of the method: blocking, asynchronous, reactive. */
+final class CallKinds {
+
+    private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
+    private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
+
+    private CallKinds() {}
+
+    /**
+     * Makes the calls of a method: the method itself where they block their thread.
+     *
+     * @param targetClass the class that may resolve a type variable of the return type
+     * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
+     */
+    static LimitedCall of(LimitedMethod limited, Class<?> targetClass) {
+        Method method = limited.method();
+        Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
+        if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
+            return new FutureCalls(limited);
+        }
+        if (KotlinDetector.isSuspendingFunction(method)) {
+            if (!COROUTINES) {
+                throw new IllegalStateException("suspend function " + method.toGenericString()
+                        + " cannot be limited without org.jetbrains.kotlinx:kotlinx-coroutines-reactor; add it");
+            }
+            return ReactiveCalls.ofSuspending(limited);
+        }
+        boolean value = type == void.class || ClassUtils.isSimpleValueType(type);
+        LimitedCall reactive = REACTOR && !value ? ReactiveCalls.of(limited, type) : null;
+        return reactive == null ? limited : reactive;
+    }
+
+    /** A failed result of a reactive type; null for other types. */
+    static @Nullable Object failed(Class<?> returnType, RuntimeException failure) {
+        return REACTOR ? ReactiveCalls.failed(returnType, failure) : null;
+    }
+
+    private static boolean isPresent(String className) {
+        return ClassUtils.isPresent(className, CallKinds.class.getClassLoader());
+    }
+
+    /** Calls that return a stage. */
+    private record FutureCalls(LimitedMethod limited) implements LimitedCall {
+
+        @Override
+        public Method method() {
+            return limited.method();
+        }
+
+        @Override
+        public @Nullable Object invoke(MethodInvocation made) throws Throwable {
+            MethodInvocation call = DeferredInvocation.of(made);
+            CurrentRequest request = limited.currentRequest();
+            CompletableFuture<Admission> entered;
+            try {
+                entered = limited.reserveAsync(call, request, Callbacks.MAY_BLOCK);
+            } catch (RuntimeException ex) {
+                return CompletableFuture.failedFuture(ex);
+            }
+            return AsyncCalls.<@Nullable Object>run(
+                    entered,
+                    limited.enforcer(),
+                    request,
+                    () -> cast(call.proceed()),
+                    refusal -> stage(limited.refused(call, refusal)));
+        }
+
+        private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
+            CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
+            return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
+        }
+
+        @SuppressWarnings("unchecked")
+        private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
+            return (CompletionStage<@Nullable Object>) stage;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+package io.ratelimited.spring.internals.aop;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import java.lang.reflect.Method;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.StringJoiner;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.annotation.MergedAnnotation;
+import org.springframework.util.ReflectionUtils;
+import org.springframework.util.StringValueResolver;
+
+/**
+ * An annotation that limits a method, and where it stands.
+ *
+ * @param annotation its attributes
+ * @param method of the class of the called object
+ * @param owner the class that default names are made of
+ * @param ofClass whether the annotation stands on the class
+ * @param position among several of one element, from 1
+ */
+public record Declaration(
+        MergedAnnotation<RateLimited> annotation, Method method, Class<?> owner, boolean ofClass, int position) {
+
+    /** Defaults of attributes that are numbers. None is in the range of a property, so that no typing error looks unset. */
+    private static final Set<Number> UNSET = Set.of(Long.MIN_VALUE, Integer.MIN_VALUE, Double.NaN);
+
+    /** Names that several methods of a class have. */
+    private static final ClassValue<Set<String>> OVERLOADED = new ClassValue<>() {
+        @Override
+        protected Set<String> computeValue(Class<?> type) {
+            Set<String> names = new HashSet<>();
+            return Stream.of(ReflectionUtils.getUniqueDeclaredMethods(type))
+                    .map(method -> Declarations.written(method, type))
+                    .filter(method -> !method.isBridge() && !method.isSynthetic())
+                    .distinct()
+                    .map(KotlinNames::of)
+                    .filter(name -> !names.add(name))
+                    .collect(Collectors.toUnmodifiableSet());
+        }
+    };
+
+    /** The name that the annotation gives, or the default. */
+    public String name(StringValueResolver placeholders) {
+        String given = givenName(placeholders);
+        return given == null ? defaultName() : given;
+    }
+
+    /** Returns whether the name is the default one, which no other method may have. */
+    boolean isNameless(StringValueResolver placeholders) {
+        return givenName(placeholders) == null;
+    }
+
+    private String defaultName() {
+        String simple = owner.getSimpleName();
+        String type =
+                simple.isEmpty() ? owner.getName().substring(owner.getName().lastIndexOf('.') + 1) : simple;
+        String base = ofClass ? type : type + "." + methodName();
+        return position == 1 ? base : base + "#" + position;
+    }
+
+    private String methodName() {
+        String name = KotlinNames.of(method);
+        return OVERLOADED.get(owner).contains(name) ? name + parameterTypes(method) : name;
+    }
+
+    private static String parameterTypes(Method method) {
+        StringJoiner types = new StringJoiner(",", "(", ")");
+        for (Class<?> type : method.getParameterTypes()) {
+            types.add(type.getSimpleName());
+        }
+        return types.toString();
+    }
+
+    /**
+     * Returns whether a web request is charged once, however many handler methods it comes through: by forwards, for one. Calls of
+     * these methods that other code makes are charged each.
+     */
+    boolean isOncePerRequest() {
+        return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
+    }
+
+    /** Where the annotation applies, for messages. */
+    public String place() {
+        return "@RateLimited on " + (ofClass ? owner.getName() : text(method, owner));
+    }
+
+    /** A method, for messages. */
+    static String text(Method method, Class<?> owner) {
+        return owner.getName() + "." + KotlinNames.of(method) + parameterTypes(method);
+    }
+
+    /** The annotated method, whose parameter names expressions may use too; null if a class is annotated. */
+    @Nullable
+    Method annotatedMethod() {
+        return annotation.getSource() instanceof Method annotated ? annotated : null;
+    }
+
+    /** The values that the annotation sets, with placeholders resolved: each attribute is a property of its name. */
+    public Map<LimitProperty, Object> properties(StringValueResolver placeholders) {
+        Map<LimitProperty, Object> values = new HashMap<>();
+        for (LimitProperty property : LimitProperty.values()) {
+            Object attribute = annotation.getValue(property.label()).orElse(null);
+            Object value = attribute == null ? null : value(property, attribute, placeholders);
+            if (value != null) {
+                values.put(property, value);
+            }
+        }
+        return Map.copyOf(values);
+    }
+
+    /** The value of a property; null if the attribute has its default, which leaves the property to other places. */
+    private @Nullable Object value(LimitProperty property, Object attribute, StringValueResolver placeholders) {
+        if (attribute instanceof Enum<?> constant) {
+            return constant == Algorithm.DEFAULT || constant == Policy.DEFAULT ? null : constant;
+        }
+        if (attribute instanceof Number number) {
+            return UNSET.contains(number) ? null : number;
+        }
+        String text = text(property.label(), (String) attribute, placeholders);
+        try {
+            return text == null ? null : property.read(property.label(), text);
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    name(placeholders),
+                    place(),
+                    String.valueOf(ex.getMessage()),
+                    "Correct the annotation. [RL-103]",
+                    ex);
+        }
+    }
+
+    /** The name that the annotation gives, with placeholders resolved; null when it is empty. */
+    private @Nullable String givenName(StringValueResolver placeholders) {
+        return text("name", annotation.getString("name"), placeholders);
+    }
+
+    /** The text of an attribute with placeholders resolved; null when it is empty. */
+    private @Nullable String text(String attribute, String text, StringValueResolver placeholders) {
+        if (text.isEmpty()) {
+            return null;
+        }
+        try {
+            String resolved = placeholders.resolveStringValue(text);
+            if (resolved != null && resolved.contains("${")) {
+                throw unresolved(attribute, text, placeholders, null);
+            }
+            return resolved == null || resolved.isBlank() ? null : resolved;
+        } catch (IllegalArgumentException ex) {
+            throw unresolved(attribute, text, placeholders, ex);
+        }
+    }
+
+    /** Some applications leave a placeholder as it is when nothing resolves it, others throw. */
+    private InvalidRateLimitException unresolved(
+            String attribute, String text, StringValueResolver placeholders, @Nullable Exception cause) {
+        return new InvalidRateLimitException(
+                attribute.equals("name") ? text : name(placeholders),
+                place(),
+                attribute + " is \"" + text + "\", but no property resolves its placeholder",
+                "Set the property, or give the placeholder a default as in ${some.rate:100/s}. [RL-109]",
+                cause);
+    }
+}

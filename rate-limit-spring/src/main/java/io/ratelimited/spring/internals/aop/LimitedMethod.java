@@ -1,0 +1,172 @@
+package io.ratelimited.spring.internals.aop;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.call.LimitRequest;
+import io.ratelimited.spring.internals.call.LimitUse;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.KotlinDetector;
+
+/**
+ * A method and its limits, resolved once: asks them about each call, and makes one that blocks its thread under them, or its
+ * fallback if a limit refuses. {@link CallKinds} makes calls of other kinds. Immutable.
+ */
+public final class LimitedMethod implements RateLimitAspect.LimitedCall {
+
+    private final Method method;
+    private final List<LimitUse> limits;
+    /** The requests of every call, if they are the same, made anew when a policy has changed; null if they depend on the call. */
+    private volatile LimitRequest @Nullable [] same;
+
+    private final @Nullable Method fallback;
+    private final LimitEnforcer enforcer;
+    private final CurrentRequest.@Nullable Source source;
+    private final boolean suspending;
+    private final boolean charges;
+    private final boolean countsInFlight;
+
+    LimitedMethod(
+            Method method,
+            List<LimitUse> limits,
+            @Nullable Method fallback,
+            LimitEnforcer enforcer,
+            CurrentRequest.@Nullable Source source) {
+        this.method = method;
+        this.limits = List.copyOf(limits);
+        this.same = limits.stream().allMatch(LimitUse::isSameForAll) ? sameRequests() : null;
+        this.fallback = fallback;
+        this.enforcer = enforcer;
+        this.source = source;
+        this.suspending = KotlinDetector.isSuspendingFunction(method);
+        this.charges = limits.stream().anyMatch(LimitUse::charges);
+        this.countsInFlight = limits.stream().anyMatch(limit -> limit.limit().countsInFlight());
+    }
+
+    @Override
+    public Method method() {
+        return method;
+    }
+
+    public List<LimitUse> limits() {
+        return limits;
+    }
+
+    /** The method to call instead of a refused call; null when the refusal is thrown. */
+    @Nullable
+    public Method fallback() {
+        return fallback;
+    }
+
+    /** Makes a call that blocks its thread until it ends. */
+    @Override
+    public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+        CurrentRequest current = currentRequest();
+        LimitRequest[] requests = requests(call, current);
+        Admission admission;
+        try {
+            admission = enforcer.enter(requests, current);
+        } catch (RateLimitExceededException refusal) {
+            return refused(call, refusal);
+        }
+        Object result = null;
+        Throwable error = null;
+        try {
+            result = call.proceed();
+            return result;
+        } catch (Throwable ex) {
+            error = ex;
+            throw ex;
+        } finally {
+            admission.endWith(result, error);
+        }
+    }
+
+    /**
+     * Asks the limits without blocking, as {@link LimitEnforcer#reserveAsync}; throws the exceptions of their expressions.
+     */
+    CompletableFuture<Admission> reserveAsync(
+            MethodInvocation call, @Nullable CurrentRequest current, Callbacks callbacks) {
+        return enforcer.reserveAsync(requests(call, current), current, callbacks);
+    }
+
+    private LimitRequest[] sameRequests() {
+        return limits.stream().map(LimitUse::sameRequest).toArray(LimitRequest[]::new);
+    }
+
+    private LimitRequest[] requests(MethodInvocation call, @Nullable CurrentRequest current) {
+        LimitRequest[] known = same;
+        if (known != null) {
+            for (LimitRequest request : known) {
+                if (!request.isCurrent()) {
+                    known = sameRequests();
+                    same = known;
+                    break;
+                }
+            }
+            return known;
+        }
+        Object target = call.getThis();
+        @Nullable Object[] args = call.getArguments();
+        if (suspending) {
+            args = Arrays.copyOf(args, args.length - 1);
+        }
+        LimitRequest[] requests = new LimitRequest[limits.size()];
+        int applying = 0;
+        for (int i = 0; i < requests.length; i++) {
+            LimitRequest request = limits.get(i).request(target, args, current);
+            if (request != null) {
+                requests[applying++] = request;
+            }
+        }
+        return applying == requests.length ? requests : Arrays.copyOf(requests, applying);
+    }
+
+    /** Calls the fallback, or throws the refusal if there is none. */
+    @Nullable
+    Object refused(MethodInvocation call, RateLimitExceededException refusal) throws Throwable {
+        if (fallback == null) {
+            throw refusal;
+        }
+        return Fallbacks.call(fallback, call.getThis(), call.getArguments(), suspending, refusal);
+    }
+
+    /** Returns whether the cost of a call is known only when it has ended. */
+    boolean charges() {
+        return charges;
+    }
+
+    /** Returns whether calls of it are in flight until they have ended. */
+    boolean countsInFlight() {
+        return countsInFlight;
+    }
+
+    LimitEnforcer enforcer() {
+        return enforcer;
+    }
+
+    /** The request of this thread. */
+    @Nullable
+    CurrentRequest currentRequest() {
+        return source == null ? null : source.current();
+    }
+
+    /** The request of a subscription. */
+    @Nullable
+    CurrentRequest currentRequest(Function<Object, @Nullable Object> reactorContext) {
+        return source == null ? null : source.current(reactorContext);
+    }
+
+    @Override
+    public String toString() {
+        return method.toGenericString();
+    }
+}

@@ -1,0 +1,229 @@
+package io.ratelimited.spring.internals.aop;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
+import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.Continuations;
+import io.ratelimited.spring.internals.expression.CallResult;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.lang.reflect.Method;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.reactivestreams.Publisher;
+import org.springframework.core.MethodParameter;
+import org.springframework.core.ReactiveAdapter;
+import org.springframework.core.ReactiveAdapterRegistry;
+import org.springframework.core.ReactiveTypeDescriptor;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+import reactor.util.context.ContextView;
+
+/**
+ * Calls that return a reactive type, or are suspended: every subscription is a call of its own, decided when it is made
+ * and before the method is called; a wait holds no thread.
+ *
+ * <p>Suspend functions reach their advice as reactive methods: Spring's proxies make a publisher of the call before the
+ * advice, and await it behind.
+ */
+final class ReactiveCalls implements LimitedCall {
+
+    private static final CallResult NOTHING = new CallResult(null, null, 0);
+    private static final ReactiveAdapterRegistry REGISTRY = ReactiveAdapterRegistry.getSharedInstance();
+
+    private final LimitedMethod limited;
+    private final boolean many;
+    private final Function<Publisher<?>, Object> toReturnType;
+
+    private ReactiveCalls(LimitedMethod limited, boolean many, Function<Publisher<?>, Object> toReturnType) {
+        this.limited = limited;
+        this.many = many;
+        this.toReturnType = toReturnType;
+    }
+
+    /** The calls of a method with a return type; null when it is not reactive. */
+    static @Nullable LimitedCall of(LimitedMethod limited, Class<?> returnType) {
+        ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
+        if (adapter == null) {
+            return null;
+        }
+        ReactiveTypeDescriptor type = adapter.getDescriptor();
+        return returnType.isAssignableFrom(type.getReactiveType())
+                ? new ReactiveCalls(limited, type.isMultiValue(), adapter::fromPublisher)
+                : null;
+    }
+
+    /** A result that fails when it is subscribed to; null for a type that is not reactive. */
+    static @Nullable Object failed(Class<?> returnType, RuntimeException failure) {
+        ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
+        return adapter == null ? null : adapter.fromPublisher(Mono.error(failure));
+    }
+
+    /** The calls of a suspend function. */
+    static LimitedCall ofSuspending(LimitedMethod limited) {
+        ReactiveAdapter adapter = REGISTRY.getAdapter(new MethodParameter(limited.method(), -1).getParameterType());
+        boolean many = adapter != null
+                && adapter.getDescriptor().getReactiveType().getName().equals("kotlinx.coroutines.flow.Flow");
+        return new ReactiveCalls(limited, many, publisher -> publisher);
+    }
+
+    @Override
+    public Method method() {
+        return limited.method();
+    }
+
+    @Override
+    public Object invoke(MethodInvocation made) {
+        MethodInvocation call = DeferredInvocation.of(made);
+        CurrentRequest caller = limited.currentRequest();
+        return toReturnType.apply(
+                many
+                        ? Flux.deferContextual(context -> new Subscription(limited, call, true, caller, context).many())
+                        : Mono.deferContextual(
+                                context -> new Subscription(limited, call, false, caller, context).one()));
+    }
+
+    private static Publisher<?> publisher(@Nullable Object value) {
+        ReactiveAdapter adapter = value == null ? null : REGISTRY.getAdapter(null, value);
+        return adapter == null ? Mono.justOrEmpty(value) : adapter.toPublisher(value);
+    }
+
+    private enum Phase {
+        ENTERING,
+        STARTED,
+        ENDED
+    }
+
+    /** One subscription: one call, from asking its limits to its end. */
+    private static final class Subscription {
+
+        private final LimitedMethod method;
+        private final MethodInvocation call;
+        private final @Nullable CurrentRequest request;
+        private final CompletableFuture<Admission> entered;
+        private final boolean many;
+        /** The phase of the call: either the body is entered first, or the subscription ends first. */
+        private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.ENTERING);
+        /**
+         * The result so far, if something depends on it. Written by elements, which come one after the other, and never by a
+         * cancellation, which may come at the same time: neither overwrites the other.
+         */
+        private volatile CallResult known = NOTHING;
+
+        private volatile @Nullable Throwable failure;
+
+        private Subscription(
+                LimitedMethod method,
+                MethodInvocation call,
+                boolean many,
+                @Nullable CurrentRequest caller,
+                ContextView context) {
+            this.method = method;
+            this.many = many;
+            this.call = call;
+            CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
+            this.request = own == null ? caller : own;
+            this.entered = method.reserveAsync(call, request, Callbacks.NEVER_BLOCK);
+        }
+
+        private Mono<?> one() {
+            Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
+            if (method.charges() || method.countsInFlight()) {
+                result = result.doOnNext(this::element).doOnError(this::failed);
+            }
+            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
+        }
+
+        private Flux<?> many() {
+            Flux<?> result = entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next);
+            if (method.charges()) {
+                result = result.doOnNext(this::element);
+            }
+            return result.doOnError(this::failed)
+                    .doOnTerminate(() -> end(failure))
+                    .doOnCancel(this::cancelled);
+        }
+
+        private void element(Object value) {
+            known = new CallResult(value, null, known.count() + 1);
+        }
+
+        private void failed(Throwable thrown) {
+            failure = thrown;
+        }
+
+        /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
+        private void cancelled() {
+            boolean returned = !many && known.count() > 0;
+            boolean follows = method.charges() || method.countsInFlight();
+            end(returned || !follows ? null : new CancellationException("the subscription was cancelled"));
+        }
+
+        /** Goes on as part of the request, where {@link Continuations#ofSubscriber} says. */
+        private Mono<Publisher<?>> later() {
+            Executor there = method.enforcer().continuations().ofSubscriber(request);
+            CompletableFuture<Boolean> decided = new CompletableFuture<>();
+            entered.whenComplete((admission, failure) -> {
+                if (phase.get() == Phase.ENTERING) {
+                    decided.complete(true);
+                }
+            });
+            return Mono.fromFuture(decided, true)
+                    .publishOn(Schedulers.fromExecutor(there))
+                    .map(done -> admitted());
+        }
+
+        /** The publisher to subscribe to once the decision is known. */
+        private Publisher<?> admitted() {
+            try {
+                entered.join();
+            } catch (RuntimeException ex) {
+                return refused(CallResult.unwrap(ex));
+            }
+            if (!phase.compareAndSet(Phase.ENTERING, Phase.STARTED)) {
+                // Cancelled meanwhile: the permits have been given back.
+                return Mono.empty();
+            }
+            try {
+                return publisher(call.proceed());
+            } catch (Throwable ex) {
+                return Mono.error(ex);
+            }
+        }
+
+        private Publisher<?> refused(Throwable failure) {
+            try {
+                return failure instanceof RateLimitExceededException refusal
+                        ? publisher(method.refused(call, refusal))
+                        : Mono.error(failure);
+            } catch (Throwable ex) {
+                return Mono.error(ex);
+            }
+        }
+
+        /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
+        private void end(@Nullable Throwable error) {
+            boolean early = phase.compareAndSet(Phase.ENTERING, Phase.ENDED);
+            if (entered.cancel(false) || entered.isCompletedExceptionally()) {
+                return;
+            }
+            Admission admission = entered.join();
+            if (early) {
+                admission.cancel();
+            } else if (phase.get() == Phase.STARTED) {
+                CallResult came = known;
+                if (many) {
+                    admission.end(new CallResult(came.value(), error, came.count()));
+                } else {
+                    admission.endWithResponse(CallResult.of(came.value(), error));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+package io.ratelimited.spring.internals.call;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.internals.expression.CallResult;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.text.LogText;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Calls that return a {@link CompletionStage}: a refusal is a failed future, and a wait does not block the caller. A
+ * call that is admitted at once is made as if it had no limit: same thread, same future.
+ */
+public final class AsyncCalls {
+
+    private static final LogText.Lines LOG = LogText.lines(AsyncCalls.class);
+
+    private AsyncCalls() {}
+
+    /** Calls a supplier under its limits; the call ends when its stage completes. */
+    public static <T extends @Nullable Object> CompletableFuture<T> call(
+            LimitEnforcer enforcer,
+            LimitRequest[] requests,
+            @Nullable CurrentRequest request,
+            Callable<? extends @Nullable CompletionStage<T>> call) {
+        try {
+            CompletionStage<T> stage = AsyncCalls.<T>run(
+                    enforcer.reserveAsync(requests, request),
+                    enforcer,
+                    request,
+                    call::call,
+                    CompletableFuture::failedFuture);
+            return stage == null ? CompletableFuture.completedFuture(null) : stage.toCompletableFuture();
+        } catch (Throwable ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    /**
+     * Makes a call once it is admitted.
+     *
+     * @param entered completes when the call is admitted or refused
+     * @param request of the call; null outside of one
+     * @param refused makes the result of a refused call
+     */
+    public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
+            CompletableFuture<Admission> entered,
+            LimitEnforcer enforcer,
+            @Nullable CurrentRequest request,
+            Body<T> body,
+            Refused<T> refused)
+            throws Throwable {
+        if (!entered.isDone()) {
+            return new Waiting<>(entered, body, refused)
+                    .start(enforcer.continuations().ofCaller(request));
+        }
+        Admission admission;
+        try {
+            admission = entered.join();
+        } catch (RuntimeException ex) {
+            return refusal(CallResult.unwrap(ex), refused);
+        }
+        return start(admission, body);
+    }
+
+    /**
+     * Makes an admitted call; throws its exceptions, and returns the very stage that it returns, unless the call ends
+     * with that stage: then one that completes when the call has ended for its limits, too.
+     */
+    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Admission admission, Body<T> body)
+            throws Throwable {
+        CompletionStage<T> stage;
+        try {
+            stage = body.start();
+        } catch (Throwable ex) {
+            admission.end(CallResult.of(null, ex));
+            throw ex;
+        }
+        if (stage != null && admission.followsResult()) {
+            return new Result<T>().follow(stage, admission);
+        }
+        admission.end(CallResult.of(null, null));
+        return stage;
+    }
+
+    private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
+        try {
+            return failure instanceof RateLimitExceededException refusal
+                    ? refused.instead(refusal)
+                    : CompletableFuture.failedFuture(failure);
+        } catch (Throwable ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    /**
+     * The future that the caller gets. A caller or a timeout that completes or cancels it completes or cancels the future of
+     * the method, too, as without a limit: otherwise a call that nothing else ends would be in flight for ever.
+     */
+    private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
+
+        /** Whether the caller ends the stage of the method. */
+        private volatile boolean endedByCaller;
+
+        /**
+         * Ends with the stage.
+         *
+         * @param admission of a call that ends with the stage, before any reaction to its end; null if there is none
+         */
+        CompletableFuture<T> follow(CompletionStage<T> stage, @Nullable Admission admission) {
+            stage.whenComplete((value, thrown) -> {
+                Throwable failure = thrown == null ? null : CallResult.unwrap(thrown);
+                try {
+                    if (admission != null && endedByCaller) {
+                        admission.end(CallResult.of(value, failure).asCancelled());
+                    } else if (admission != null) {
+                        admission.endWith(value, failure);
+                    }
+                } catch (RuntimeException | Error ex) {
+                    // The caller must not wait for ever because a backend fails.
+                    LOG.warn("the end of a call could not be reported to its limits", ex);
+                }
+                if (failure != null) {
+                    completeExceptionally(failure);
+                } else {
+                    complete(value);
+                }
+            });
+            whenComplete((value, failure) -> {
+                CompletableFuture<T> own = stage.toCompletableFuture();
+                endedByCaller = own == stage && !own.isDone();
+                if (isCancelled()) {
+                    own.cancel(true);
+                } else if (failure != null) {
+                    own.completeExceptionally(failure);
+                } else {
+                    own.complete(value);
+                }
+            });
+            return this;
+        }
+    }
+
+    /** A call that was not decided at once. */
+    private static final class Waiting<T extends @Nullable Object> extends Result<T> {
+
+        private final CompletableFuture<Admission> entered;
+        private final Body<T> body;
+        private final Refused<T> refused;
+
+        private Waiting(CompletableFuture<Admission> entered, Body<T> body, Refused<T> refused) {
+            this.entered = entered;
+            this.body = body;
+            this.refused = refused;
+        }
+
+        private CompletableFuture<T> start(Executor later) {
+            entered.whenComplete((admission, failure) -> {
+                if (isDone()) {
+                    giveBack(admission);
+                    return;
+                }
+                try {
+                    later.execute(() -> decided(admission, failure));
+                } catch (RuntimeException ex) {
+                    giveBack(admission);
+                    // An application that stops takes no more tasks: the reason why the call is not made is known all
+                    // the
+                    // same.
+                    completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
+                }
+            });
+            // A caller that completes this future, by a timeout too, does not wait for its turn any more.
+            whenComplete((value, failure) -> entered.cancel(false));
+            return this;
+        }
+
+        private void decided(@Nullable Admission admission, @Nullable Throwable failure) {
+            if (isDone()) {
+                giveBack(admission);
+                return;
+            }
+            try {
+                CompletionStage<T> stage = admission == null
+                        ? refusal(CallResult.unwrap(Objects.requireNonNull(failure)), refused)
+                        : AsyncCalls.start(admission, body);
+                if (stage == null) {
+                    complete(null);
+                } else {
+                    follow(stage, null);
+                }
+            } catch (Throwable ex) {
+                completeExceptionally(ex);
+            }
+        }
+
+        private static void giveBack(@Nullable Admission admission) {
+            if (admission != null) {
+                admission.cancel();
+            }
+        }
+    }
+
+    /** The call itself. */
+    public interface Body<T extends @Nullable Object> {
+
+        /** Makes the call. */
+        @Nullable
+        CompletionStage<T> start() throws Throwable;
+    }
+
+    /** The result of a refused call. */
+    public interface Refused<T extends @Nullable Object> {
+
+        /** Makes the result. */
+        CompletionStage<T> instead(RateLimitExceededException refusal) throws Throwable;
+    }
+}

@@ -1,0 +1,103 @@
+package io.ratelimited.spring.internals.call;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.text.LogText;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and in a thread that
+ * serves a request only while half of those are left. Thread-safe.
+ */
+public final class CallerThreads {
+
+    private static final LogText.Lines LOG = LogText.lines(CallerThreads.class);
+
+    private final Supplier<RequestThreads> threads;
+    /** Names of the waiters whose calls have been refused on an event loop. */
+    private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
+
+    /** @param threads returns those that the calling thread is of */
+    CallerThreads(Supplier<RequestThreads> threads) {
+        this.threads = threads;
+    }
+
+    /** Returns whether the calling thread is one that may sleep. */
+    boolean mayCurrentSleep() {
+        return !EventLoops.isCurrentThread();
+    }
+
+    /**
+     * The threads of the kind that the calling thread is of: those that serve requests, or any number. A call that sleeps
+     * enters and leaves the same object.
+     */
+    RequestThreads seats() {
+        return threads.get();
+    }
+
+    /** Warns once that a policy cannot be applied in the calling thread. */
+    void warnOfEventLoop(String waiter, String remedy) {
+        if (refusedOnEventLoops.add(waiter)) {
+            LOG.warn(waiter + " has the policy WAIT, but thread "
+                    + Thread.currentThread().getName()
+                    + " is an event loop and must not block: its calls over the limit are rejected immediately. "
+                    + remedy);
+        }
+    }
+
+    /**
+     * Waits in the calling thread for an attempt that waits without one. Where the thread must not sleep, the attempt is
+     * asked not to wait.
+     *
+     * @param waiter the name of the waiter, for the warning
+     * @param remedy for the warning that the thread is an event loop
+     * @param waits whether the policy of the waiter is to wait
+     * @param attempt takes whether it may wait; called again if it would wait and no more threads may sleep
+     * @return the result of the attempt; of one that ends just when it is to be cancelled, too, since it may hold permits
+     * @throws InterruptedException when interrupted while it waits; the attempt has been cancelled
+     */
+    public <T> T await(String waiter, String remedy, boolean waits, Function<Boolean, CompletableFuture<T>> attempt)
+            throws InterruptedException {
+        boolean maySleep = mayCurrentSleep();
+        CompletableFuture<T> result = attempt.apply(maySleep);
+        RequestThreads seats = seats();
+        boolean seated = !result.isDone() && seats.tryEnter(0, List.of());
+        if (!seated && !result.isDone() && result.cancel(false)) {
+            result = attempt.apply(false);
+        }
+        try {
+            return resultOf(result);
+        } catch (ExecutionException ex) {
+            Throwable cause = ex.getCause();
+            if (cause instanceof RateLimitExceededException && waits && !maySleep) {
+                warnOfEventLoop(waiter, remedy);
+            }
+            if (cause instanceof Error error) {
+                throw error;
+            }
+            throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
+        } finally {
+            if (seated) {
+                seats.leave(List.of());
+            }
+        }
+    }
+
+    private static <T> T resultOf(CompletableFuture<T> result) throws InterruptedException, ExecutionException {
+        try {
+            return result.get();
+        } catch (InterruptedException ex) {
+            if (result.cancel(false)) {
+                throw ex;
+            }
+            Thread.currentThread().interrupt();
+            return result.get();
+        }
+    }
+}

@@ -1,0 +1,221 @@
+package io.ratelimited.spring.internals.call;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitCharge;
+import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.internals.request.RequestDecisions;
+import io.ratelimited.spring.internals.text.KeyMask;
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.PropertyText;
+import java.time.Duration;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
+
+/**
+ * Reports the decisions and charges of limits: to the observers, to Java's flight recorder and to the web request of the
+ * call. A report that fails is logged; it does not fail the call, which would leave a request without an answer.
+ * Thread-safe.
+ */
+final class DecisionReports {
+
+    private static final LogText.Lines LOG = LogText.lines(DecisionReports.class);
+    /** One line per decision. Its name has no class, so that a configuration that names it lasts. */
+    private static final LogText.Lines DECISIONS = LogText.lines("io.ratelimited.decisions");
+
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+
+    /** A runtime image may leave the module jdk.jfr out. */
+    private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
+
+    private final List<DecisionObserver> observers;
+    private final Ticker ticker;
+    /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
+    private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
+
+    Ticker ticker() {
+        return ticker;
+    }
+
+    DecisionReports(List<DecisionObserver> observers, Ticker ticker) {
+        this.observers = List.copyOf(observers);
+        this.ticker = ticker;
+    }
+
+    /** Returns whether there is neither an observer nor a log, so that no decision has to be described to them. */
+    boolean isUnobserved() {
+        return observers.isEmpty() && !DECISIONS.isDebugEnabled();
+    }
+
+    /**
+     * Reports a decision to the observers, and to the flight recorder unless the call was simply admitted.
+     *
+     * @param waitedNanos time for which the call has waited
+     */
+    void report(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
+            DecisionEvent.record(limit, outcome, waitedNanos);
+        }
+        if (DECISIONS.isDebugEnabled()) {
+            DECISIONS.debug(line(limit, outcome, key, waitedNanos, decision.get()));
+        }
+        if (!observers.isEmpty()) {
+            RateLimitDecision event =
+                    new RateLimitDecision(limit, outcome, key, Duration.ofNanos(waitedNanos), decision);
+            observe(limit, observer -> observer.onDecision(event));
+        }
+    }
+
+    private static String line(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Decision decision) {
+        StringBuilder line = new StringBuilder("Rate limit '")
+                .append(limit.name())
+                .append("': ")
+                .append(PropertyText.of(outcome));
+        if (key != null) {
+            line.append(", key ").append(KeyMask.mask(CanonicalKey.text(key)));
+        }
+        line.append(", remaining ").append(decision.remaining());
+        if (waitedNanos > 0) {
+            line.append(", waited ").append(PropertyText.rounded(Duration.ofNanos(waitedNanos)));
+        }
+        boolean over = outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED;
+        if (over && decision.keyMissing()) {
+            line.append(", no key (missing-key: deny)");
+        } else if (over && decision.never()) {
+            line.append(", never admitted");
+        } else if (over && decision.retryAfter() != null) {
+            line.append(", retry after ").append(PropertyText.rounded(decision.retryAfter()));
+        }
+        if (decision.blocked()) {
+            line.append(", blocked");
+        }
+        return line.append(", source ")
+                .append(PropertyText.of(decision.source()))
+                .toString();
+    }
+
+    /** Reports a decision on a call, to its web request too if it belongs to one. */
+    void report(
+            LimitRequest request,
+            Outcome outcome,
+            long waitedNanos,
+            @Nullable RequestDecisions current,
+            Supplier<Decision> decision) {
+        report(request.limit(), outcome, request.key(), waitedNanos, decision);
+        if (current != null) {
+            toRequest(current, request, outcome, decision);
+        }
+    }
+
+    /**
+     * Reports a refusal, and makes its exception.
+     *
+     * @param requests of the call; those that were not refused apply to its web request without having decided
+     * @param refusals by the position of the request: one limit may be asked for several keys
+     */
+    RateLimitExceededException refusal(
+            LimitRequest[] requests, @Nullable RequestDecisions current, @Nullable Decision[] refusals) {
+        Decision decisive = Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+        Set<String> limits = new LinkedHashSet<>();
+        for (int i = 0; i < requests.length; i++) {
+            LimitRequest request = requests[i];
+            Decision refusal = refusals[i];
+            if (refusal != null) {
+                if (isUnavailable(refusal) == isUnavailable(decisive)) {
+                    limits.add(refusal.limit());
+                }
+                report(request, Outcome.REJECTED, 0, current, () -> refusal);
+            } else if (current != null) {
+                toRequest(current, request, null, () -> decisive);
+            }
+        }
+        return new RateLimitExceededException(decisive, List.copyOf(limits));
+    }
+
+    private static boolean isUnavailable(Decision refusal) {
+        return refusal.source() == Decision.Source.UNAVAILABLE;
+    }
+
+    /** Reports the charge of a call instead of its reservation. */
+    void reportCharge(
+            LimitRequest request, long charged, @Nullable RequestDecisions current, Supplier<Decision> decision) {
+        if (!observers.isEmpty()) {
+            reportCharge(new RateLimitCharge(request.limit(), request.key(), request.permits(), charged, null));
+        }
+        if (current != null) {
+            toRequest(current, request, Outcome.ADMITTED, decision);
+        }
+    }
+
+    /** Reports that a call stays charged with its reservation: to the log once a minute and limit, and to the observers. */
+    void reportFailedCharge(LimitRequest request, Throwable failure) {
+        String limit = request.limit().name();
+        long now = ticker.nanos();
+        Long last = failedCharges.putIfAbsent(limit, now);
+        if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
+            LOG.warn(
+                    "Rate limit '" + limit + "' (" + request.limit().place()
+                            + "): the cost of a completed call is unknown, so it stays charged with its"
+                            + " reservation: "
+                            + request.permits() + ". Correct the charge. Further failures are logged once per minute.",
+                    failure);
+        }
+        long reserved = request.permits();
+        reportCharge(new RateLimitCharge(request.limit(), request.key(), reserved, reserved, failure));
+    }
+
+    private void reportCharge(RateLimitCharge charge) {
+        observe(charge.limit(), observer -> observer.onCharge(charge));
+    }
+
+    private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
+        for (DecisionObserver observer : observers) {
+            try {
+                report.accept(observer);
+            } catch (RuntimeException | Error ex) {
+                LOG.warn(
+                        "Rate limit '" + limit.name() + "': "
+                                + observer.getClass().getName() + " failed",
+                        ex);
+            }
+        }
+    }
+
+    /** @param outcome null for a limit that has not decided, because another one refused the call */
+    private static void toRequest(
+            RequestDecisions current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
+        try {
+            Limit limitOfCaller = request.limiter().limit();
+            if (outcome == null) {
+                current.applies(request.limit(), limitOfCaller);
+                return;
+            }
+            String once = request.once();
+            if (once != null && outcome != Outcome.REJECTED) {
+                current.charged(once);
+            }
+            current.decided(request.limit(), limitOfCaller, outcome, decision);
+        } catch (RuntimeException | Error ex) {
+            LOG.warn(
+                    "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request", ex);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+package io.ratelimited.spring.internals.call;
+
+import org.springframework.util.ClassUtils;
+import reactor.core.scheduler.Schedulers;
+
+/** Recognizes threads that must never sleep because many requests share them: event loops and Reactor's timers. */
+public final class EventLoops {
+
+    private static final boolean REACTOR =
+            ClassUtils.isPresent("reactor.core.publisher.Mono", EventLoops.class.getClassLoader());
+
+    /** Netty's event loops, such as those of Redis clients, which Reactor does not know. */
+    private static final ClassValue<Boolean> OF_NETTY = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> thread) {
+            for (Class<?> type = thread; type != null; type = type.getSuperclass()) {
+                if (type.getName().equals("io.netty.util.concurrent.FastThreadLocalThread")) {
+                    return true;
+                }
+            }
+            return false;
+        }
+    };
+
+    private EventLoops() {}
+
+    /** Returns whether the calling thread is one of them. */
+    public static boolean isCurrentThread() {
+        return (REACTOR && Reactor.isNonBlockingThread())
+                || OF_NETTY.get(Thread.currentThread().getClass());
+    }
+
+    /** Loaded only where Reactor is. */
+    private static final class Reactor {
+
+        private static boolean isNonBlockingThread() {
+            return Schedulers.isInNonBlockingThread();
+        }
+    }
+}

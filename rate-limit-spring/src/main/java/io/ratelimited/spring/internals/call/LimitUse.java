@@ -1,0 +1,284 @@
+package io.ratelimited.spring.internals.call;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.internals.expression.CallExpression;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.FixedPermits;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.ResolvedLimit;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.text.LogText;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.function.BiFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ObjectUtils;
+
+/**
+ * One limit as a method or a route uses it: evaluates the key, the permits, the condition, the tier and the class of a call.
+ * Immutable.
+ */
+public final class LimitUse {
+
+    private final ConfiguredLimit limit;
+    private final @Nullable CallExpression key;
+    private final @Nullable CallExpression permits;
+    private final long fixedPermits;
+    private final @Nullable CallExpression when;
+    private final @Nullable CallExpression tier;
+    /** The expression of the tier if clients can choose its value; else null. */
+    private final @Nullable String tierOfClients;
+
+    private final @Nullable CallExpression priority;
+    private final @Nullable CallExpression charge;
+    private final @Nullable CallExpression blockUnless;
+    private final @Nullable Once once;
+
+    private LimitUse(
+            ConfiguredLimit limit,
+            @Nullable CallExpression key,
+            @Nullable CallExpression permits,
+            long fixedPermits,
+            @Nullable CallExpression when,
+            @Nullable CallExpression tier,
+            @Nullable CallExpression priority,
+            @Nullable CallExpression charge,
+            @Nullable CallExpression blockUnless,
+            @Nullable Once once) {
+        this.limit = limit;
+        this.key = key;
+        this.permits = permits;
+        this.fixedPermits = fixedPermits;
+        this.when = when;
+        this.tier = tier;
+        this.tierOfClients = invented(tier);
+        this.priority = priority;
+        this.charge = charge;
+        this.blockUnless = blockUnless;
+        this.once = once;
+    }
+
+    /**
+     * The handler method of a controller, which a web request may reach several times, by forwards for one.
+     *
+     * @param use names the use of the limit
+     */
+    public record Once(String use, Method handler) {}
+
+    /**
+     * Makes the use that properties describe.
+     *
+     * @param key the expression of its key, if it has one
+     * @param place where the properties stand that state the permits
+     * @param priorityPlace where those stand that state the class of calls
+     * @param expressions makes the expression of an attribute from its text; null from none
+     * @param once how this use of the limit charges a web request only once; null if it charges every call
+     */
+    public static LimitUse of(
+            ConfiguredLimit limit,
+            @Nullable CallExpression key,
+            ResolvedLimit properties,
+            String place,
+            String priorityPlace,
+            BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
+            @Nullable Once once) {
+        String permits = properties.text(LimitProperty.PERMITS);
+        boolean fixed = permits == null || FixedPermits.isNumber(permits);
+        if (key != null) {
+            limit.usedWithKeys();
+        }
+        CallExpression tier = expressions.apply("tier", properties.text(LimitProperty.TIER));
+        if (tier != null && invented(tier) == null) {
+            limit.usedWithTiers();
+        }
+        CallExpression priority = expressions.apply("priority", properties.text(LimitProperty.PRIORITY));
+        limit.classes().check(priority, priorityPlace);
+        return new LimitUse(
+                limit,
+                key,
+                fixed ? null : expressions.apply("permits", permits),
+                permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
+                expressions.apply("when", properties.text(LimitProperty.WHEN)),
+                tier,
+                priority,
+                expressions.apply("charge", properties.text(LimitProperty.CHARGE)),
+                expressions.apply("blockUnless", properties.text(LimitProperty.BLOCK_UNLESS)),
+                once);
+    }
+
+    /**
+     * Lets the limit know of this use.
+     *
+     * @param where its place
+     * @throws InvalidRateLimitException when the limit has blocks that have no meaning for it
+     */
+    public LimitUse declaredAt(String where) {
+        limit.blockUses().add(key != null, charge != null, where);
+        return this;
+    }
+
+    public ConfiguredLimit limit() {
+        return limit;
+    }
+
+    /** The key, if callers can invent as many as they like; null if it is another. */
+    public @Nullable String inventedKey() {
+        return invented(key);
+    }
+
+    /** The tier, if callers can choose it; null if it is another. */
+    public @Nullable String inventedTier() {
+        return tierOfClients;
+    }
+
+    /** The condition, if callers can choose it; null if it is another. */
+    public @Nullable String inventedCondition() {
+        return invented(when);
+    }
+
+    /** The class of calls, if callers can choose it; null if it is another. */
+    public @Nullable String inventedPriority() {
+        return invented(priority);
+    }
+
+    /** The permits, if callers state them, and neither their size nor a charge says what the call costs; else null. */
+    public @Nullable String inventedPermits() {
+        return permits == null || charge != null || permits.isSize() ? null : invented(permits);
+    }
+
+    /** The exemption from blocks, if callers can choose it; null if it is another. */
+    public @Nullable String inventedExemption() {
+        return invented(blockUnless);
+    }
+
+    private static @Nullable String invented(@Nullable CallExpression expression) {
+        return expression != null && expression.canBeInvented() ? expression.toString() : null;
+    }
+
+    /** Returns whether the limit bounds a caller who invents keys for other limits. */
+    public boolean boundsEveryCaller() {
+        boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
+        return !skips
+                && inventedKey() == null
+                && inventedTier() == null
+                && inventedPermits() == null
+                && when == null
+                && limit.policy() != Policy.SHADOW;
+    }
+
+    /** Returns whether an expression of the limit may read a word of requests. */
+    public boolean reads(String word) {
+        return Stream.of(key, permits, when, tier, priority, charge, blockUnless)
+                .anyMatch(expression -> expression != null && expression.reads(word));
+    }
+
+    /** Returns whether every call makes the same request. */
+    public boolean isSameForAll() {
+        return key == null
+                && permits == null
+                && when == null
+                && tier == null
+                && priority == null
+                && charge == null
+                && blockUnless == null
+                && once == null;
+    }
+
+    /** The request of every call, if it is the same for all. */
+    public LimitRequest sameRequest() {
+        return LimitRequest.of(limit, null, fixedPermits, null);
+    }
+
+    /** Returns whether the cost of a call is known only when it has ended. */
+    public boolean charges() {
+        return charge != null;
+    }
+
+    /**
+     * Evaluates the expressions of the limit for a call.
+     *
+     * @return null when the limit does not apply to the call
+     * @throws IllegalStateException when an expression fails or yields an invalid value
+     */
+    @Nullable
+    public LimitRequest request(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest current) {
+        String charged = null;
+        if (once != null && current != null && current.isOwnCall(once.use, once.handler)) {
+            if (current.isCharged(once.use)) {
+                return null;
+            }
+            charged = once.use;
+        }
+        if (when != null && !condition(when, when.value(target, args, current))) {
+            return null;
+        }
+        ConfiguredLimit.Enforcement enforcement = limit.enforcement();
+        RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
+        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
+        int rank = priority == null
+                ? RateLimiter.NO_RANK
+                : limit.classes().rank(limiter, priority.value(target, args, current));
+        Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
+        Object id = key == null ? null : key.asKey(key.value(target, args, current));
+        boolean missing = key != null && id == null;
+        if (missing && enforcement.missingKey() == MissingKey.SKIP) {
+            return null;
+        }
+        return new LimitRequest(
+                limit,
+                enforcement,
+                id == null ? limiter : limit.limiterOf(id, limiter),
+                id,
+                weight,
+                missing && enforcement.missingKey() == MissingKey.DENY,
+                rank,
+                charged,
+                cost,
+                enforcement.maxWaitNanos(),
+                blockUnless != null && id != null && condition(blockUnless, blockUnless.value(target, args, current)));
+    }
+
+    private static boolean condition(CallExpression expression, @Nullable Object value) {
+        if (value instanceof Boolean applies) {
+            return applies;
+        }
+        throw unusable(expression, "a boolean", LogText.of(value));
+    }
+
+    private long weight(CallExpression expression, @Nullable Object value) {
+        long weight = Charge.roundedUp(value, Long.MAX_VALUE);
+        if (weight >= 0) {
+            return weight;
+        }
+        String problem = problem(expression, "a number from 0 to 2^63 - 1", LogText.of(value));
+        // The caller chooses which number it is; that it is a number is up to the application.
+        throw value == null || value instanceof Number
+                ? new InvalidPermitsException(limit.name(), problem)
+                : new IllegalStateException(problem);
+    }
+
+    private RateLimiter limiterOf(@Nullable Object value) {
+        Object tierName = ObjectUtils.unwrapOptional(value);
+        return tierName == null || tierName.toString().isBlank()
+                ? limit.limiter()
+                : limit.limiterOfTier(tierName, tierOfClients);
+    }
+
+    /** Returns whether no instance of a parameter's type can be a key. */
+    public static boolean isNeverKey(Class<?> type) {
+        return Modifier.isFinal(type.getModifiers()) && !CanonicalKey.isKey(type);
+    }
+
+    private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
+        return new IllegalStateException(problem(expression, wanted, value));
+    }
+
+    private static String problem(CallExpression expression, String wanted, String value) {
+        return expression + " must be " + wanted + ", not " + value + "; the call was not made";
+    }
+}

@@ -1,0 +1,187 @@
+package io.ratelimited.spring.internals.check;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.KeyMemory;
+import io.ratelimited.spring.internals.limit.LimitProperty;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.PropertyText;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationListener;
+import org.springframework.context.event.ContextRefreshedEvent;
+
+/**
+ * Logs each limit once, in one line, when the context has started, and warns where the keys that limits may remember in memory
+ * do not fit in it, and where calls that wait may take the threads of all requests.
+ */
+public final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
+
+    private static final LogText.Lines LOG = LogText.lines(LimitLog.class);
+    private static final long BYTES_PER_MEGABYTE = 1 << 20;
+
+    /** Properties that the line shows by itself: as part of the limit, or in words. */
+    private static final Set<LimitProperty> SHOWN = EnumSet.of(
+            LimitProperty.ALGORITHM,
+            LimitProperty.RATE,
+            LimitProperty.BURST,
+            LimitProperty.WARMUP,
+            LimitProperty.ZONE,
+            LimitProperty.STARTS_ON,
+            LimitProperty.SLOTS,
+            LimitProperty.MAX_CONCURRENT,
+            LimitProperty.MIN_CONCURRENT,
+            LimitProperty.BLOCK,
+            LimitProperty.BLOCK_MAX,
+            LimitProperty.POLICY,
+            LimitProperty.MAX_WAIT,
+            LimitProperty.KEY,
+            LimitProperty.BACKEND,
+            LimitProperty.ON_FAILURE,
+            LimitProperty.MAX_OVERSHOOT,
+            LimitProperty.TIERS);
+
+    /** Values that say nothing, because every limit has them. */
+    private static final Map<LimitProperty, Object> DEFAULTS = Map.of(
+            LimitProperty.MAX_WAITING,
+            1000,
+            LimitProperty.MISSING_KEY,
+            MissingKey.SHARED,
+            LimitProperty.HTTP_HEADERS,
+            LimitProperty.ShownHeaders.SHOWN);
+
+    private final LimitRegistry registry;
+    private final KeyMemory memory;
+    private final Set<String> logged = ConcurrentHashMap.newKeySet();
+    private final Set<String> mistaken = ConcurrentHashMap.newKeySet();
+    private volatile String warned = "";
+    private volatile String warnedOfSleepers = "";
+
+    /** @param memory the number of keys that each limit in memory remembers */
+    public LimitLog(LimitRegistry registry, KeyMemory memory) {
+        this.registry = registry;
+        this.memory = memory;
+    }
+
+    /** Child contexts publish the event here too, so each limit is logged only once. */
+    @Override
+    public void onApplicationEvent(ContextRefreshedEvent event) {
+        registry.all().stream()
+                .filter(limit -> LOG.isInfoEnabled() && logged.add(limit.name()))
+                .forEach(limit -> LOG.info("Rate limit " + describe(limit)));
+        warnOfMemory();
+        warnOfSleepers();
+        registry.all().forEach(this::warnOfMistakes);
+    }
+
+    /** Settings that are allowed and seldom meant. */
+    private void warnOfMistakes(ConfiguredLimit limit) {
+        String where = " Origin: " + limit.place() + ".";
+        if (admitsNone(limit.limit()) && mistaken.add(limit.name())) {
+            String number = limit.countsInFlight()
+                    ? "max-concurrent is 0"
+                    : "rate is " + limit.limit().rate();
+            LOG.warn("Rate limit '" + limit.name() + "' rejects every call, because its " + number + "." + where
+                    + " Set a number above 0, or remove the limit. [RL-270]");
+        }
+        if (limit.name().indexOf('#') >= 0 && limit.showsHeaders() && mistaken.add(limit.name())) {
+            LOG.warn("Rate limit '" + limit.name() + "' has no name, so responses show the name of its method." + where
+                    + " Give it a name, as in @RateLimited(name = \"orders-per-day\"), or set http-headers to none."
+                    + " [RL-272]");
+        }
+    }
+
+    private static boolean admitsNone(Limit limit) {
+        return limit.algorithm().countsCallsInFlight()
+                ? limit.maxConcurrent() == 0
+                : limit.rate().isClosed();
+    }
+
+    private void warnOfSleepers() {
+        int half = registry.threads().half();
+        List<ConfiguredLimit> sleeping = registry.all().stream()
+                .filter(limit -> limit.maySleep() && limit.statedMaxWaiting() > half)
+                .toList();
+        String names = sleeping.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
+        if (names.isEmpty() || names.equals(warnedOfSleepers)) {
+            return;
+        }
+        warnedOfSleepers = names;
+        LOG.warn("Waiting calls can block the threads of all requests: max-waiting of " + names
+                + " allows more than half of"
+                + " the " + registry.threads().number() + " threads to wait. Lower it to " + half
+                + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"
+                + " (spring.threads.virtual.enabled). [RL-211]");
+    }
+
+    private void warnOfMemory() {
+        List<ConfiguredLimit> keyed = registry.rememberingKeys();
+        long most = 0;
+        double bytesPerKey = 0;
+        double bytes = 0;
+        for (ConfiguredLimit limit : keyed) {
+            long keys = memory.maximumKeys(limit.limit(), limit.mayHaveNumbers(), keyed.size());
+            long each = KeyMemory.bytesPerKey(limit.limit(), limit.mayHaveNumbers());
+            most = Math.max(most, keys);
+            bytesPerKey += each;
+            bytes += (double) keys * each;
+        }
+        String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
+        if (bytes <= memory.half() || names.equals(warned)) {
+            return;
+        }
+        warned = names;
+        LOG.warn(String.format(
+                Locale.ROOT,
+                "Many keys can fill the memory: the limits %s may track %,d keys each, which take %,.0f MB,"
+                        + " more than half of the heap of %,d MB. Set rate-limit.memory.maximum-keys to %d, or give"
+                        + " the JVM a larger heap (-Xmx). [RL-210]",
+                names,
+                most,
+                bytes / BYTES_PER_MEGABYTE,
+                memory.heapBytes() / BYTES_PER_MEGABYTE,
+                Math.max(1, (long) (memory.half() / bytesPerKey))));
+    }
+
+    /** Every value that is set, so that the log of a deployment shows what is in force. */
+    private static String describe(ConfiguredLimit limit) {
+        StringBuilder text =
+                new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
+        if (limit.policy() == Policy.WAIT) {
+            text.append(" up to ").append(PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
+        }
+        Map<LimitProperty, Object> values = limit.values();
+        append(text, "key ", values.get(LimitProperty.KEY));
+        if (!"memory".equals(values.get(LimitProperty.BACKEND))) {
+            append(text, "on ", values.get(LimitProperty.BACKEND));
+        }
+        append(text, "on-failure ", values.get(LimitProperty.ON_FAILURE));
+        append(text, "max-overshoot ", values.get(LimitProperty.MAX_OVERSHOOT));
+        if (!limit.tiers().isEmpty()) {
+            text.append(", tiers ")
+                    .append(limit.tiers().keySet().stream().sorted().toList());
+        }
+        values.forEach((property, value) -> {
+            if (!SHOWN.contains(property) && !value.equals(DEFAULTS.get(property))) {
+                append(text, property.kebab() + " ", value);
+            }
+        });
+        return text.append(" (").append(limit.place()).append(')').toString();
+    }
+
+    private static void append(StringBuilder text, String name, @Nullable Object value) {
+        if (value != null) {
+            text.append(", ").append(name).append(PropertyText.text(value));
+        }
+    }
+}

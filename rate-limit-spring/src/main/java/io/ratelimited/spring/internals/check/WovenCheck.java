@@ -1,0 +1,79 @@
+package io.ratelimited.spring.internals.check;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.internals.aop.ComposedRateLimitAspect;
+import io.ratelimited.spring.internals.aop.KotlinNames;
+import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
+import io.ratelimited.spring.internals.aop.RateLimitAspect;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.core.KotlinDetector;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+
+/**
+ * Configures the woven aspects with the limits of this application context until it closes. Refuses beans that should be
+ * woven and are not, because nothing would limit them.
+ */
+public final class WovenCheck implements BeanPostProcessor, DisposableBean {
+
+    private final Supplier<LimitedMethods> methods;
+
+    public WovenCheck(Supplier<LimitedMethods> methods) {
+        this.methods = methods;
+        RateLimitAspect.aspectOf().configure(methods);
+    }
+
+    @Override
+    public void destroy() {
+        RateLimitAspect.aspectOf().unconfigure(methods);
+    }
+
+    @Override
+    public Object postProcessBeforeInitialization(Object bean, String beanName) {
+        Class<?> type = ClassUtils.getUserClass(bean);
+        ReflectionUtils.doWithMethods(
+                type,
+                method -> check(method, type),
+                method -> method.getDeclaringClass() != Object.class && !method.isSynthetic());
+        return bean;
+    }
+
+    private static void check(Method method, Class<?> type) {
+        if (Modifier.isAbstract(method.getModifiers())
+                || !RateLimitAdvisor.isSeenByAspect(method, type)
+                || !RateLimitAdvisor.isLimited(method, type)) {
+            return;
+        }
+        String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + KotlinNames.of(method);
+        if (!isWoven(method)) {
+            throw new InvalidRateLimitException(
+                    KotlinNames.of(method),
+                    place,
+                    "rate-limit.aspect.mode is woven, but "
+                            + method.getDeclaringClass().getName() + "." + KotlinNames.of(method) + " was not woven",
+                    "Weave it with AspectJ (at compile time, or by -javaagent:aspectjweaver.jar and a META-INF/aop.xml"
+                            + " with " + RateLimitAspect.class.getSimpleName() + " and "
+                            + ComposedRateLimitAspect.class.getSimpleName()
+                            + "), or set rate-limit.aspect.mode: proxy. [RL-114]");
+        }
+        if (KotlinDetector.isSuspendingFunction(method)) {
+            throw new InvalidRateLimitException(
+                    KotlinNames.of(method),
+                    place,
+                    "rate-limit.aspect.mode is woven, but suspend functions run through woven code at every resumption",
+                    "Set rate-limit.aspect.mode: proxy. [RL-114]");
+        }
+    }
+
+    /** AspectJ moves the body of an advised method into a method of another name. */
+    private static boolean isWoven(Method method) {
+        return Stream.of(method.getDeclaringClass().getDeclaredMethods())
+                .anyMatch(body -> body.getName().startsWith(method.getName() + "_aroundBody"));
+    }
+}

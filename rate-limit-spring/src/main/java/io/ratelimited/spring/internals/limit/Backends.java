@@ -1,0 +1,121 @@
+package io.ratelimited.spring.internals.limit;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.internals.text.PropertyText;
+import io.ratelimited.spring.internals.text.SimilarName;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
+
+/** The backends of the application, by name. */
+final class Backends {
+
+    private static final String REDIS_REMEDY = "Add the dependency io.ratelimited:rate-limit-redis, which brings"
+            + " Lettuce, and set rate-limit.redis.url, such as redis://localhost:6379; or set backend: memory.";
+
+    private final Map<String, LimiterFactory> factories = new TreeMap<>();
+
+    Backends(List<LimiterFactory> factories) {
+        factories.forEach(factory -> this.factories.putIfAbsent(factory.backend(), factory));
+    }
+
+    /**
+     * The backend that a limit names.
+     *
+     * @throws InvalidRateLimitException when there is none
+     */
+    LimiterFactory of(ResolvedLimit limit) {
+        String backend = String.valueOf(limit.values().get(LimitProperty.BACKEND));
+        LimiterFactory factory = factories.get(backend);
+        if (factory == null) {
+            throw new InvalidRateLimitException(
+                    limit.name(), limit.place(LimitProperty.BACKEND), "backend " + missing(backend), remedy(backend));
+        }
+        return factory;
+    }
+
+    /** The pauses that all instances share on a backend; null if they share none. */
+    @Nullable
+    SharedPauses sharedPauses(String backend) {
+        LimiterFactory factory = factories.get(backend);
+        return factory == null ? null : factory.sharedPauses();
+    }
+
+    /**
+     * Makes the limiter of a limit, or of one of its tiers.
+     *
+     * @throws InvalidRateLimitException when the limit is invalid, or the backend cannot have it
+     */
+    static RateLimiter limiter(LimiterFactory factory, ResolvedLimit resolved, String tier) {
+        Limit limit = resolved.limit();
+        requireBlocks(factory, resolved, limit, "[RL-111]");
+        try {
+            return factory.create(limit, tier, resolved.texts());
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    resolved.place(LimitProperty.BACKEND),
+                    String.valueOf(ex.getMessage()),
+                    "Correct it, or choose another backend. [RL-111]",
+                    ex);
+        }
+    }
+
+    /** @throws InvalidRateLimitException when the limit has blocks, and the backend would not notice */
+    static void requireBlocks(LimiterFactory factory, ResolvedLimit resolved, Limit limit, String endOfRemedy) {
+        if (limit.block() != null && !factory.blocks()) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    resolved.place(LimitProperty.BLOCK),
+                    "block is " + PropertyText.of((Object) limit.block()) + ", but backend " + factory.backend()
+                            + " does not support it",
+                    "Remove block, or set it to 0s; or choose another backend. " + endOfRemedy);
+        }
+    }
+
+    /**
+     * Checks that there is a backend of a name, before any limit is made.
+     *
+     * @throws InvalidRateLimitException when no bean provides it
+     */
+    void requireBackend(String backend) {
+        if (!factories.containsKey(backend)) {
+            throw new InvalidRateLimitException("Property rate-limit.backend " + missing(backend), remedy(backend));
+        }
+    }
+
+    private String remedy(String backend) {
+        return backend.equals("redis")
+                ? REDIS_REMEDY + " [RL-111]"
+                : "Use one of " + factories.keySet() + ", or declare a bean of type " + LimiterFactory.class.getName()
+                        + " whose backend() returns \"" + backend + "\". [RL-111]";
+    }
+
+    private String missing(String backend) {
+        if (backend.isEmpty()) {
+            return "has no value";
+        }
+        if (!backend.equals("redis")) {
+            // Nothing of Redis is made unless a property names it, so a misspelled name must not hide it.
+            Set<String> known = new TreeSet<>(factories.keySet());
+            known.add("redis");
+            return "is " + backend + ", but there is no backend of this name" + SimilarName.hint(backend, known)
+                    + "; there are " + factories.keySet();
+        }
+        if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
+            return "is redis, but the module rate-limit-redis is not on the class path";
+        }
+        if (!ClassUtils.isPresent("io.lettuce.core.RedisClient", null)) {
+            return "is redis, but its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
+        }
+        return "is redis, but nothing provides it";
+    }
+}

@@ -1,0 +1,110 @@
+package io.ratelimited.spring.internals.limit;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.internals.text.PropertyText;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The uses of a limit, as far as its blocks depend on them: which calls have a key that can be blocked, and which are charged,
+ * so that only their charges are violations. Code that names the limit is not among them: it passes a key with each call. Thread-safe.
+ */
+public final class BlockUses {
+
+    private final ConfiguredLimit limit;
+    /** The first places of uses of each kind; null if there is none. */
+    private @Nullable String withoutKey;
+
+    private @Nullable String charged;
+    private @Nullable String uncharged;
+
+    BlockUses(ConfiguredLimit limit) {
+        this.limit = limit;
+    }
+
+    /**
+     * Adds a use.
+     *
+     * @param keyed whether its calls have keys
+     * @param charges whether its calls are charged when they have ended
+     * @param where its place
+     * @throws InvalidRateLimitException when the limit has blocks and they have no meaning for this use
+     */
+    public void add(boolean keyed, boolean charges, String where) {
+        synchronized (this) {
+            withoutKey = withoutKey == null && !keyed ? where : withoutKey;
+            charged = charged == null && charges ? where : charged;
+            uncharged = uncharged == null && !charges ? where : uncharged;
+        }
+        ResolvedLimit resolved = limit.settings().resolved();
+        String remedy = " [RL-103]";
+        require(resolved, remedy);
+        resolved.tiers().values().forEach(tier -> require(tier, remedy));
+        Stream.concat(Stream.of(limit.limiter()), limit.limitersOfTiers().values().stream())
+                .forEach(this::suit);
+    }
+
+    /**
+     * Checks that blocks have a meaning for all uses, if the limit or tier itself sets them.
+     *
+     * @param code ends the remedy
+     * @throws InvalidRateLimitException when they have none
+     */
+    synchronized void require(ResolvedLimit changed, String code) {
+        Object block = changed.values().get(LimitProperty.BLOCK);
+        if (block == null || changed.limit().block() == null) {
+            return;
+        }
+        if (charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
+            throw invalid(
+                    changed,
+                    "is " + PropertyText.of(block) + ", but " + changed.algorithm()
+                            + " does not support it with a charge, as " + charged
+                            + " has, because the first charged call leaves no permit",
+                    "Use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove block." + code);
+        }
+        if (!changed.statesBlocks()) {
+            return;
+        }
+        if (withoutKey != null) {
+            throw invalid(
+                    changed,
+                    "is " + PropertyText.of(block) + ", but calls without a key cannot be blocked, as those of "
+                            + withoutKey,
+                    "Set the key of these calls, or remove block." + code);
+        }
+        if (charged != null && uncharged != null) {
+            throw invalid(
+                    changed,
+                    "is " + PropertyText.of(block) + ", but violations are either charges, as of " + charged
+                            + ", or rejected calls, as of " + uncharged,
+                    "Set charge for both or for none, or use two limits." + code);
+        }
+    }
+
+    private InvalidRateLimitException invalid(ResolvedLimit changed, String problem, String remedy) {
+        return new InvalidRateLimitException(
+                limit.name(), changed.place(LimitProperty.BLOCK), LimitProperty.BLOCK.label() + " " + problem, remedy);
+    }
+
+    /** The limit, or that of a tier or caller, which knows whether its uses are charged. */
+    synchronized Limit suited(Limit changed) {
+        if (charged == null && uncharged == null) {
+            return changed;
+        }
+        boolean byCharge = charged != null;
+        return changed.isCharged() == byCharge
+                ? changed
+                : changed.toBuilder().charged(byCharge).build();
+    }
+
+    /** Lets a limiter of the limit know its violations. */
+    void suit(RateLimiter limiter) {
+        Limit suited = suited(limiter.limit());
+        if (!suited.equals(limiter.limit())) {
+            limiter.update(suited);
+        }
+    }
+}

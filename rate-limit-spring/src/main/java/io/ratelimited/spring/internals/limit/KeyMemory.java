@@ -1,0 +1,75 @@
+package io.ratelimited.spring.internals.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The number of keys that limits remember in memory: the number that a property states, or else the keys that fit into half
+ * of the heap, in equal parts for all limits with keys. Immutable.
+ *
+ * @param stated the keys of each limit; null if nothing states them
+ * @param heapBytes the largest size of the heap
+ */
+public record KeyMemory(@Nullable Long stated, long heapBytes) {
+
+    /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
+    private static final long BYTES_PER_KEY = 300;
+    /** Bytes that a block takes in addition, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_BLOCKS = 130;
+    /** Bytes of what these keys were charged themselves, without the instants of that. */
+    private static final long BYTES_OF_CHARGES = 240;
+    /** Bytes of a caller's own numbers, 560, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_NUMBERS = 3 * 560;
+    /** Instants of one key at which it was charged: as in {@code Charges}. */
+    private static final long INSTANTS = 32;
+
+    /** With fewer, the callers of an ordinary application would share cells. */
+    private static final long FEWEST = 10_000;
+
+    /** In the heap of this JVM. */
+    public static KeyMemory ofHeap(@Nullable Long stated) {
+        return new KeyMemory(stated, Runtime.getRuntime().maxMemory());
+    }
+
+    /**
+     * The most keys that a limit remembers.
+     *
+     * @param numbers whether each caller may have its own numbers
+     * @param limits the limits with keys, this one included
+     */
+    public long maximumKeys(Limit limit, boolean numbers, int limits) {
+        if (stated != null) {
+            return stated;
+        }
+        long fitting = half() / Math.max(1, limits) / bytesPerKey(limit, numbers);
+        return Math.max(FEWEST, Math.min(InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS, fitting));
+    }
+
+    /** Returns the bytes that all keys of limits may take together. */
+    public long half() {
+        return heapBytes / 2;
+    }
+
+    /**
+     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least; blocks are kept with the
+     * budgets of evicted keys.
+     *
+     * @param numbers whether each caller may have its own numbers
+     */
+    public static long bytesPerKey(Limit limit, boolean numbers) {
+        long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
+        return BYTES_PER_KEY
+                + (numbers ? BYTES_OF_NUMBERS : 0)
+                + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
+                + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
+                + (limit.algorithm() == Algorithm.SLIDING_LOG
+                        ? logs * 2 * Long.BYTES * limit.rate().permits()
+                        : 0);
+    }
+
+    private static long bytesOfCharges(Limit limit) {
+        return BYTES_OF_CHARGES + 3 * 2 * Long.BYTES * Math.min(INSTANTS, 2 * limit.capacity());
+    }
+}

@@ -1,0 +1,179 @@
+package io.ratelimited.spring.internals.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.internals.expression.CallerNames;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** Looks limits up in the registry, reads the texts of changes, and makes them. Thread-safe. */
+public final class LimitOperations implements RateLimitOperations {
+
+    private final boolean enabled;
+    private final LimitRegistry registry;
+    private final CurrentRequest.@Nullable Source requests;
+    /** The name of the author of changes; null to find it on the thread. */
+    private final @Nullable String author;
+
+    /**
+     * Operations whose changes have the author that their thread knows.
+     *
+     * @param enabled false where no method is limited, so that annotations are not read
+     * @param requests know the author of a change; null outside web applications
+     */
+    public LimitOperations(boolean enabled, LimitRegistry registry, CurrentRequest.@Nullable Source requests) {
+        this(enabled, registry, requests, null);
+    }
+
+    private LimitOperations(
+            boolean enabled,
+            LimitRegistry registry,
+            CurrentRequest.@Nullable Source requests,
+            @Nullable String author) {
+        this.enabled = enabled;
+        this.registry = registry;
+        this.requests = requests;
+        this.author = author;
+    }
+
+    /** The same operations, in the name of an author. */
+    public LimitOperations changedBy(String author) {
+        return new LimitOperations(enabled, registry, requests, author);
+    }
+
+    private @Nullable String author() {
+        return author != null ? author : ChangeReports.author(requests == null ? null : requests.current());
+    }
+
+    @Override
+    public Limit change(String name, LimitChange change) {
+        Map<LimitProperty, Object> values = ChangeValues.ofLimit(name, change);
+        ConfiguredLimit limit = find(name);
+        return limit == null ? Unread.limitOf(name) : registry.changes().update(limit, values, author());
+    }
+
+    @Override
+    public Limit revert(String name) {
+        ConfiguredLimit limit = find(name);
+        return limit == null ? Unread.limitOf(name) : registry.changes().revert(limit, author());
+    }
+
+    @Override
+    public void override(String name, Object key, LimitChange change, @Nullable Duration lasting) {
+        Map<LimitProperty, Object> values = ChangeValues.ofCaller(name, change);
+        ConfiguredLimit limit = find(name);
+        if (limit != null) {
+            registry.changes().assign(limit, caller(key), values, lasting, author());
+        }
+    }
+
+    @Override
+    public void removeOverride(String name, Object key) {
+        ConfiguredLimit limit = find(name);
+        if (limit != null) {
+            registry.changes().revoke(limit, caller(key), author());
+        }
+    }
+
+    private static Object caller(Object key) {
+        return Objects.requireNonNullElse(CallerNames.inKey(key), key);
+    }
+
+    @Override
+    public void reset(String name, @Nullable Object key) {
+        if (enabled) {
+            registry.get(name).reset(CallerNames.inKey(key));
+        }
+    }
+
+    @Override
+    public Collection<NamedLimit> limits() {
+        if (!enabled) {
+            registry.registerConfigured();
+        }
+        return Collections.unmodifiableCollection(registry.all());
+    }
+
+    @Override
+    public NamedLimit limit(String name) {
+        ConfiguredLimit limit = find(name);
+        return limit == null ? new Unread(name) : limit;
+    }
+
+    /**
+     * The limit of a name; null for one that may be an annotation's, which nobody has read where nothing is limited.
+     *
+     * @throws IllegalArgumentException when there is none
+     */
+    private @Nullable ConfiguredLimit find(String name) {
+        return enabled || registry.isDefined(name) ? registry.get(name) : null;
+    }
+
+    /** A limit that only an annotation may define, which nobody has read where nothing is limited. */
+    private record Unread(String name) implements NamedLimit {
+
+        private static Limit limitOf(String name) {
+            return Limit.of(name, Algorithm.TOKEN_BUCKET).rate("unlimited").build();
+        }
+
+        @Override
+        public String place() {
+            return "rate-limit.enabled";
+        }
+
+        @Override
+        public Map<String, Limit> tiers() {
+            return Map.of();
+        }
+
+        @Override
+        public Limit limit() {
+            return limitOf(name);
+        }
+
+        @Override
+        public Map<String, String> properties() {
+            return Map.of("algorithm", "token-bucket", "rate", "unlimited");
+        }
+
+        @Override
+        public Policy policy() {
+            return Policy.REJECT;
+        }
+
+        @Override
+        public long maxWaitNanos() {
+            return 0;
+        }
+
+        @Override
+        public boolean showsHeaders() {
+            return false;
+        }
+
+        @Override
+        public RateLimitChangedEvent.Scope scope() {
+            return RateLimitChangedEvent.Scope.INSTANCE;
+        }
+
+        @Override
+        public long keys() {
+            return 0;
+        }
+
+        @Override
+        public int waiting() {
+            return 0;
+        }
+    }
+}

@@ -1,0 +1,378 @@
+package io.ratelimited.spring.internals.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.internals.block.BlockReports;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.PropertyText;
+import io.ratelimited.spring.internals.text.SimilarName;
+import java.util.Collection;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** The limits of the application by name: makes each when it is first asked for. Thread-safe. */
+public final class LimitRegistry {
+
+    private static final LogText.Lines LOG = LogText.lines(LimitRegistry.class);
+
+    private volatile LimitSettings properties;
+    private final Backends backends;
+    private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
+    private final CurrentRequest.@Nullable Source requests;
+    private volatile RequestThreads threads;
+    private final Ticker ticker;
+    private final LimitChanges changes;
+    private final BlockReports blocks;
+
+    /**
+     * A registry without limits.
+     *
+     * @param backends the backends that limits can name; the first of a name wins
+     * @param requests is prepared for each limit; null outside web applications
+     * @param threads the threads in which calls that wait may sleep
+     * @param reports report changes
+     * @param blocks report blocks that begin
+     * @param ticker the time until budgets of callers end, and of changes that are remembered
+     * @throws InvalidRateLimitException when there is no backend for limits that name none
+     */
+    public LimitRegistry(
+            LimitSettings properties,
+            List<LimiterFactory> backends,
+            CurrentRequest.@Nullable Source requests,
+            RequestThreads threads,
+            ChangeReports reports,
+            BlockReports blocks,
+            Ticker ticker) {
+        this.blocks = blocks;
+        this.threads = threads;
+        this.ticker = ticker;
+        this.changes = new LimitChanges(reports, ticker);
+        this.properties = properties;
+        this.requests = requests;
+        this.backends = new Backends(backends);
+        this.backends.requireBackend(properties.backend());
+    }
+
+    /**
+     * The pauses that all instances share on the backend of one of some limits, or else on that of limits without a backend of
+     * their own; null if they share none.
+     */
+    public @Nullable SharedPauses sharedPauses(Collection<ConfiguredLimit> limits) {
+        return limits.stream()
+                .map(limit -> limit.backend().sharedPauses())
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseGet(() -> backends.sharedPauses(properties.backend()));
+    }
+
+    /** Changes the limits that are found here. */
+    public LimitChanges changes() {
+        return changes;
+    }
+
+    /**
+     * Changes the limits in use where the properties differ from those before. A change that was made at run time stays
+     * unless the properties change the same value. One that all instances share stays unless it does not suit them.
+     *
+     * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
+     */
+    public void refresh(LimitSettings refreshed) {
+        String author = ChangeReports.author(requests == null ? null : requests.current());
+        synchronized (this) {
+            changes.configure(
+                    all(),
+                    limit -> layers(
+                            refreshed,
+                            limit.name(),
+                            limit.settings().configuration().get(Layer.ANNOTATION)),
+                    author);
+            properties = refreshed;
+        }
+        // The new configuration may suit a change that the old one did not; if it does not either, that is reported.
+        changes.followAgain(all());
+    }
+
+    /** Ends every wait, as {@link RateLimiter#close} says. */
+    public void close() {
+        changes.close(all());
+    }
+
+    /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
+    public void addThreads(RequestThreads added) {
+        threads = threads.orFewer(added);
+    }
+
+    /** The fewest threads that serve the requests of a context. */
+    public RequestThreads threads() {
+        return threads;
+    }
+
+    private List<Layer> layers(LimitSettings settings, String name, Layer annotation) {
+        return Layer.ofConfiguration(settings, name, annotation);
+    }
+
+    /**
+     * Remembers the settings and the callers' own budgets of a limit, for tests.
+     *
+     * @return brings them back; the budgets in limiters are left to the tests
+     */
+    public Runnable memento(String name) {
+        ConfiguredLimit limit = get(name);
+        ConfiguredLimit.Settings settings = limit.settings();
+        CallerBudgets budgets = CallerBudgets.copy(limit.budgets());
+        return () -> {
+            limit.settings(settings);
+            limit.budgets(CallerBudgets.copy(budgets));
+        };
+    }
+
+    /** The reasons why this instance does not apply changes of all instances, by the names of the limits. */
+    public Map<String, String> notApplied() {
+        Map<String, String> problems = new TreeMap<>();
+        limits.forEach((name, limit) -> {
+            String problem = limit.notApplied();
+            if (problem != null) {
+                problems.put(name, problem);
+            }
+        });
+        return problems;
+    }
+
+    /** All limits, by name. */
+    public Collection<ConfiguredLimit> all() {
+        return new TreeMap<>(limits).values();
+    }
+
+    /** The limits that remember keys in this process. */
+    public List<ConfiguredLimit> rememberingKeys() {
+        return all().stream().filter(ConfiguredLimit::remembersKeys).toList();
+    }
+
+    /** Returns whether properties or code that was read define a limit of a name. */
+    public boolean isDefined(String name) {
+        return limits.containsKey(name) || properties.limits().containsKey(name);
+    }
+
+    /**
+     * The limit of a name.
+     *
+     * @throws IllegalArgumentException when there is none
+     */
+    public ConfiguredLimit get(String name) {
+        ConfiguredLimit limit = limits.get(name);
+        if (limit != null) {
+            return limit;
+        }
+        if (properties.limits().containsKey(name)) {
+            return register(name, PropertyText.limit(name), Map.of());
+        }
+        throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
+                + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
+    }
+
+    /**
+     * The properties of a use of a limit, from properties, declaration and defaults.
+     *
+     * @param place the place of the annotation
+     * @param declared the values of the annotation
+     */
+    public ResolvedLimit ofUse(String name, String place, Map<LimitProperty, Object> declared) {
+        return ResolvedLimit.ofUse(properties, name, place, declared);
+    }
+
+    /** Returns whether a limit that is known finds by itself how many calls to admit. */
+    public boolean findsItsLimit(String name) {
+        ConfiguredLimit limit = limits.get(name);
+        return limit != null && limit.limit().algorithm().findsItsLimit();
+    }
+
+    /** Returns whether no limit is known so far: neither a property nor a bean that was looked at has one. */
+    public boolean isEmpty() {
+        return limits.isEmpty();
+    }
+
+    /**
+     * The limit of a name, made when it is first asked for.
+     *
+     * @param place the annotation or property that declares it
+     * @param declared the values that are set there
+     * @throws InvalidRateLimitException when it is invalid, or is declared differently elsewhere
+     */
+    public ConfiguredLimit register(String name, String place, Map<LimitProperty, Object> declared) {
+        Map<LimitProperty, Object> definition = LimitProperty.definition(declared);
+        ConfiguredLimit known = limits.get(name);
+        ConfiguredLimit limit =
+                known != null ? known : limits.computeIfAbsent(name, n -> create(n, place, declared, definition));
+        if (known == null) {
+            changes.follow(limit);
+        }
+        prepare(word -> false);
+        if (known != null && known.definition().isEmpty()) {
+            define(known, place, definition);
+        }
+        if (!definition.equals(limit.definition()) && !definition.isEmpty()) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "it is defined differently by " + limit.place() + ": " + difference(limit.definition(), definition),
+                    "Give one of the two another name, or define the limit once, under " + PropertyText.limit(name)
+                            + ". [RL-105]");
+        }
+        return limit;
+    }
+
+    private static String difference(Map<LimitProperty, Object> there, Map<LimitProperty, Object> here) {
+        Set<LimitProperty> either = EnumSet.noneOf(LimitProperty.class);
+        either.addAll(here.keySet());
+        either.addAll(there.keySet());
+        return either.stream()
+                .filter(property -> !Objects.equals(there.get(property), here.get(property)))
+                .map(property -> property.label() + " is " + text(there.get(property)) + " there and "
+                        + text(here.get(property)) + " here")
+                .collect(Collectors.joining(", "));
+    }
+
+    private static String text(@Nullable Object value) {
+        return value == null ? "not set" : PropertyText.text(value);
+    }
+
+    /**
+     * Adds the values of the first annotation to a limit that properties alone have defined, as those of a parent context
+     * do.
+     */
+    private synchronized void define(ConfiguredLimit limit, String place, Map<LimitProperty, Object> definition) {
+        if (definition.isEmpty() || !limit.definition().isEmpty()) {
+            return;
+        }
+        changes.complete(limit, layers(properties, limit.name(), Layer.ofAnnotation(limit.name(), place, definition)));
+        limit.define(definition);
+    }
+
+    private ConfiguredLimit create(
+            String name,
+            String declaredAt,
+            Map<LimitProperty, Object> declared,
+            Map<LimitProperty, Object> definition) {
+        String property = PropertyText.limit(name);
+        String place = properties.limit(name).isEmpty() || declaredAt.equals(property)
+                ? declaredAt
+                : declaredAt + " with " + property;
+        List<Layer> layers = layers(properties, name, Layer.ofAnnotation(name, place, declared));
+        ResolvedLimit merged = ResolvedLimit.resolve(name, place, layers);
+        requireDefined(merged);
+        LimiterFactory backend = backends.of(merged);
+        ResolvedLimit resolved = merged.on(backend);
+        RateLimiter limiter = Backends.limiter(backend, resolved, "");
+        Map<String, RateLimiter> tiers = new HashMap<>();
+        resolved.tiers().forEach((tier, ofTier) -> tiers.put(tier, Backends.limiter(backend, ofTier, tier)));
+        if (resolved.ignoresAnnotation()) {
+            LOG.info("Rate limit '" + name + "': the values of " + declaredAt + " that only "
+                    + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
+                    + " supports are ignored, because the properties set algorithm " + resolved.algorithm());
+        }
+        ConfiguredLimit created =
+                new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks, ticker);
+        created.limiters().forEach(created::reportBlocks);
+        resolved.startCandidates(created.candidates());
+        return created;
+    }
+
+    private void requireDefined(ResolvedLimit limit) {
+        LimitProperty missing = size(limit.algorithm());
+        if (missing == null
+                || limit.values().containsKey(LimitProperty.RATE)
+                || limit.values().containsKey(LimitProperty.MAX_CONCURRENT)) {
+            return;
+        }
+        Set<String> known = new TreeSet<>(limits.keySet());
+        known.addAll(properties.limits().keySet());
+        throw new InvalidRateLimitException(
+                limit.name(),
+                limit.place(),
+                missing.label() + " is missing: neither an annotation nor a property sets it"
+                        + SimilarName.hint(limit.name(), known),
+                "Set it in the annotation or as " + PropertyText.limit(limit.name()) + "." + missing.kebab()
+                        + ", or correct the name. [RL-104]");
+    }
+
+    /**
+     * Prepares requests for a limit.
+     *
+     * @param reads whether an expression of the limit may read a word of requests
+     */
+    public void prepare(Predicate<String> reads) {
+        if (requests != null) {
+            requests.prepare(reads);
+        }
+    }
+
+    /**
+     * Makes the limits that only the properties name. One that no annotation, route or client of this context uses may have
+     * the rest of its definition in a bean that is not there: it is left out, and reported.
+     */
+    public void registerConfigured() {
+        Set<String> annotated = new TreeSet<>(limits.keySet());
+        for (String name : properties.limits().keySet()) {
+            String place = PropertyText.limit(name);
+            if (!annotated.contains(name)) {
+                String lacking = lacking(name, place);
+                if (lacking != null) {
+                    LOG.warn("Rate limit '" + name + "' (" + place + ") is ignored: nothing uses it"
+                            + SimilarName.hint(name, annotated) + ", and " + lacking
+                            + ". Complete it, or remove it, unless a bean outside of this context uses it. [RL-207]");
+                    continue;
+                }
+            }
+            ConfiguredLimit limit = get(name);
+            if (annotated.contains(name)) {
+                continue;
+            }
+            limit.warnOfTiersWithout(limit.text(LimitProperty.TIER), limit.place());
+            SimilarName.find(name, annotated)
+                    .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
+                            + ") is not named by any annotation; did you mean '" + similar + "'? [RL-206]"));
+        }
+    }
+
+    /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */
+    private @Nullable String lacking(String name, String place) {
+        Layer annotation = Layer.ofAnnotation(name, place, Map.of());
+        ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
+        LimitProperty size = size(alone.algorithm());
+        if (size != null && !alone.values().containsKey(size)) {
+            return size.kebab() + " is missing";
+        }
+        Layer stated = alone.layers().get(0);
+        return stated.values().containsKey(LimitProperty.ALGORITHM)
+                ? null
+                : stated.values().keySet().stream()
+                        .filter(property -> !property.hasMeaningFor(alone.algorithm()))
+                        .findFirst()
+                        .map(property -> property.kebab() + " is set, but " + alone.algorithm()
+                                + " does not support it, and no other algorithm is set")
+                        .orElse(null);
+    }
+
+    /** The property without which no limit of an algorithm can be; null if it needs none. */
+    private static @Nullable LimitProperty size(Algorithm algorithm) {
+        if (algorithm.findsItsLimit()) {
+            return null;
+        }
+        return algorithm.countsCallsInFlight() ? LimitProperty.MAX_CONCURRENT : LimitProperty.RATE;
+    }
+}

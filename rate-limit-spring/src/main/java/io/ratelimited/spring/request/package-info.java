@@ -1,5 +1,0 @@
-/** Internal. The request of a call, as limits see it: each kind of web server and of caller has its own. */
-@NullMarked
-package io.ratelimited.spring.request;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,68 @@
+package io.ratelimited.spring.internals.call;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+
+/** Permits of an attempt that ends just when it is to be cancelled would be held by nobody. */
+class CallerThreadsTest {
+
+    private final List<Boolean> attempts = new ArrayList<>();
+
+    /** Ends before anybody can cancel it. */
+    private static final class Late extends CompletableFuture<String> {
+
+        @Override
+        public boolean cancel(boolean mayInterruptIfRunning) {
+            complete("admitted");
+            return super.cancel(mayInterruptIfRunning);
+        }
+    }
+
+    private String await(RequestThreads threads, CompletableFuture<String> first) throws InterruptedException {
+        return new CallerThreads(() -> threads).await("client", "", true, mayWait -> {
+            attempts.add(mayWait);
+            return attempts.size() == 1 ? first : CompletableFuture.completedFuture("at once");
+        });
+    }
+
+    private static RequestThreads crowded() {
+        RequestThreads threads = new RequestThreads(2);
+        assertThat(threads.tryEnter(0, List.of())).isTrue();
+        return threads;
+    }
+
+    @Test
+    void anAttemptThatIsCancelledForWantOfThreadsIsMadeAgainWithoutAWait() throws InterruptedException {
+        assertThat(await(crowded(), new CompletableFuture<>())).isEqualTo("at once");
+        assertThat(attempts).containsExactly(true, false);
+    }
+
+    @Test
+    void anAttemptThatEndsWhenItIsToBeCancelledForWantOfThreadsIsTheResult() throws InterruptedException {
+        assertThat(await(crowded(), new Late())).isEqualTo("admitted");
+        assertThat(attempts).containsExactly(true);
+    }
+
+    @Test
+    void anInterruptCancelsTheAttemptAndFreesTheSeat() throws InterruptedException {
+        RequestThreads threads = new RequestThreads(2);
+        CompletableFuture<String> attempt = new CompletableFuture<>();
+        Thread.currentThread().interrupt();
+        assertThatThrownBy(() -> await(threads, attempt)).isInstanceOf(InterruptedException.class);
+        assertThat(attempt).isCancelled();
+        assertThat(threads.tryEnter(0, List.of())).isTrue();
+    }
+
+    @Test
+    void anAttemptThatEndsWhenAnInterruptCancelsItIsTheResultAndTheFlagIsSet() throws InterruptedException {
+        Thread.currentThread().interrupt();
+        assertThat(await(new RequestThreads(2), new Late())).isEqualTo("admitted");
+        assertThat(Thread.interrupted()).isTrue();
+    }
+}

@@ -1,0 +1,212 @@
+package io.ratelimited.spring.internals.call;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Policy.SHADOW;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.CapturedLog;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import reactor.core.publisher.Mono;
+
+/** Observers and shadows look on: no call fails for them, and none holds a thread. */
+@ExtendWith(CapturedLog.Capture.class)
+class OnlookersTest {
+
+    private final List<Outcome> outcomes = new ArrayList<>();
+    private final ContextRunner runner =
+            ContextRunner.limited(new ManualTicker()).withBean(Calls.class);
+
+    @Test
+    void callsGoAndGiveTheirPlaceBackThoughAnObserverFails() {
+        runner.withBean(DecisionObserver.class, () -> decision -> {
+                    throw new IllegalStateException("observer");
+                })
+                .run(context -> {
+                    Calls calls = context.getBean(Calls.class);
+                    for (int i = 0; i < 3; i++) {
+                        assertThat(calls.blocking()).isEqualTo("gone");
+                        assertThat(calls.future()).isCompletedWithValue("gone");
+                        assertThat(calls.mono().toFuture()).isCompletedWithValue("gone");
+                    }
+                });
+    }
+
+    /** As the response of an application may, whose header fields cannot be set. */
+    @Test
+    void callsAreAnsweredThoughTheirRequestFails() {
+        CurrentRequest failing = (CurrentRequest) Proxy.newProxyInstance(
+                CurrentRequest.class.getClassLoader(),
+                new Class<?>[] {CurrentRequest.class},
+                (proxy, method, arguments) -> switch (method.getName()) {
+                    case "isCharged", "isOwnCall" -> false;
+                    default -> throw new IllegalStateException(method.getName());
+                });
+        runner.withBean(CurrentRequest.Source.class, () -> () -> failing).run(context -> {
+            Calls calls = context.getBean(Calls.class);
+            assertThat(calls.twice()).isCompletedWithValue("gone");
+            assertThat(calls.twice())
+                    .failsWithin(Duration.ofSeconds(10))
+                    .withThrowableThat()
+                    .withCauseInstanceOf(RateLimitExceededException.class);
+            assertThatThrownBy(calls::blockingTwice).isInstanceOf(RateLimitExceededException.class);
+            assertThat(calls.blocking()).isEqualTo("gone");
+        });
+    }
+
+    @Test
+    void aMissingKeyThatWouldBeDeniedIsTold() {
+        watched().withPropertyValues("rate-limit.limits.keyed.missing-key=deny").run(context -> {
+            context.getBean(Calls.class).keyed(null);
+            context.getBean(Calls.class).keyed("ann");
+            assertThat(outcomes).containsExactly(Outcome.SHADOWED, Outcome.ADMITTED);
+        });
+    }
+
+    @Test
+    void aShadowThatFailsLetsTheCallGo() {
+        withRemote(CompletableFuture.failedFuture(new IllegalStateException("away")), calls -> {
+            assertThat(calls.shadowed()).isEqualTo("gone");
+            assertThat(calls.shadowedFuture()).isCompletedWithValue("gone");
+            assertThat(calls.shadowedMono().toFuture()).isCompletedWithValue("gone");
+        });
+        assertThat(outcomes).isEmpty();
+    }
+
+    @Test
+    void aCallThatHoldsNoThreadHoldsNoneForItsShadow() {
+        CompletableFuture<Reservation> answer = new CompletableFuture<>();
+        withRemote(answer, calls -> {
+            CompletableFuture<String> future = calls.shadowedFuture();
+            CompletableFuture<String> mono = calls.shadowedMono().toFuture();
+            assertThat(future).isNotDone();
+            assertThat(mono).isNotDone();
+            answer.complete(new InMemoryRateLimiter(
+                            Limit.of("away", CONCURRENCY).maxConcurrent(1).build())
+                    .reserve(null, 1, 0));
+            assertThat(future.join()).isEqualTo("gone");
+            assertThat(mono.join()).isEqualTo("gone");
+        });
+        assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.ADMITTED);
+    }
+
+    @Test
+    void aCallIsAnsweredThoughItsBackendFailsToEndIt(CapturedLog output) {
+        Reservation unending = (Reservation) Proxy.newProxyInstance(
+                Reservation.class.getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("release")) {
+                        throw new IllegalStateException("away");
+                    }
+                    return method.getReturnType() == long.class ? (Object) 0L : (Object) false;
+                });
+        withRemote(CompletableFuture.completedFuture(unending), calls -> {
+            CompletableFuture<String> body = new CompletableFuture<>();
+            CompletableFuture<String> call = calls.farAway(body);
+            body.complete("gone");
+            assertThat(call).isCompletedWithValue("gone");
+            assertThat(output).contains("the end of a call could not be reported to its limits");
+        });
+    }
+
+    private ContextRunner watched() {
+        return runner.withBean(DecisionObserver.class, () -> decision -> outcomes.add(decision.outcome()));
+    }
+
+    /** Calls whose shadow has a backend that answers so, and whose blocking methods fail. */
+    private void withRemote(CompletableFuture<Reservation> answer, Consumer<Calls> test) {
+        LimiterFactory remote = new LimiterFactory() {
+            @Override
+            public String backend() {
+                return "redis";
+            }
+
+            @Override
+            public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+                return (RateLimiter) Proxy.newProxyInstance(
+                        RateLimiter.class.getClassLoader(),
+                        new Class<?>[] {RateLimiter.class},
+                        (proxy, method, arguments) -> switch (method.getName()) {
+                            case "limit" -> limit;
+                            case "reserveAsync" -> answer;
+                            default -> throw new IllegalStateException(method.getName());
+                        });
+            }
+        };
+        watched()
+                .withBean(LimiterFactory.class, () -> remote)
+                .withPropertyValues("rate-limit.limits.away.backend=redis", "rate-limit.limits.far.backend=redis")
+                .run(context -> test.accept(context.getBean(Calls.class)));
+    }
+
+    static class Calls {
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public String blocking() {
+            return "gone";
+        }
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public Mono<String> mono() {
+            return Mono.just("gone");
+        }
+
+        @RateLimited(name = "many", rate = "9/h")
+        @RateLimited(name = "one", rate = "1/h")
+        public CompletableFuture<String> twice() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("many")
+        @RateLimited("one")
+        public void blockingTwice() {}
+
+        @RateLimited(name = "keyed", rate = "1/h", key = "#user", policy = SHADOW)
+        public void keyed(@Nullable String user) {}
+
+        @RateLimited(name = "away", rate = "1/h", policy = SHADOW)
+        public String shadowed() {
+            return "gone";
+        }
+
+        @RateLimited("away")
+        public CompletableFuture<String> shadowedFuture() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited(name = "far", algorithm = CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> farAway(CompletableFuture<String> body) {
+            return body;
+        }
+
+        @RateLimited("away")
+        public Mono<String> shadowedMono() {
+            return Mono.just("gone");
+        }
+    }
+}

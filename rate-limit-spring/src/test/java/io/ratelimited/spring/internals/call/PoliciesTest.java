@@ -1,0 +1,395 @@
+package io.ratelimited.spring.internals.call;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.LEAKY_BUCKET;
+import static io.ratelimited.core.Policy.SHADOW;
+import static io.ratelimited.core.Policy.WAIT;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimited;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What becomes of a blocking call over its limit, with time moved by hand. */
+@Timeout(60)
+class PoliciesTest {
+
+    private final ManualTicker ticker = new ManualTicker();
+    private final ContextRunner runner = ContextRunner.limited(ticker).withBean(Calls.class);
+
+    private void run(Consumer<Calls> test) {
+        runner.run(context -> {
+            assertThat(context).hasNotFailed();
+            test.accept(context.getBean(Calls.class));
+        });
+    }
+
+    @Test
+    void aRefusedCallIsNotMadeAndGoesWhenItsTimeHasCome() {
+        run(bean -> {
+            bean.reject();
+            bean.reject();
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(bean::reject)
+                    .satisfies(refusal -> {
+                        assertThat(refusal.limit()).isEqualTo("Calls.reject");
+                        assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofMillis(500));
+                    });
+            assertThat(bean.made()).hasSize(2);
+            ticker.advanceNanos(499_999_999);
+            refused(bean::reject);
+            ticker.advanceNanos(1);
+            bean.reject();
+            assertThat(bean.made()).hasSize(3);
+        });
+    }
+
+    @Test
+    void aWaitOfExactlyTheLongestIsGranted() {
+        ticker.autoAdvance();
+        run(bean -> {
+            bean.waiting();
+            bean.waiting();
+            bean.waiting();
+            assertThat(ticker.nanos()).isEqualTo(2_000_000_000L);
+            assertThat(bean.made()).hasSize(3);
+        });
+    }
+
+    @Test
+    void aWaitThatWouldTakeLongerIsRefusedWithoutSleeping() throws Exception {
+        runner.run(context -> {
+            Calls bean = context.getBean(Calls.class);
+            bean.waiting();
+            Caller first = Caller.of(bean::waiting);
+            awaitSleeping(1);
+            Caller second = Caller.of(bean::waiting);
+            awaitSleeping(2);
+            refused(bean::waiting);
+            assertThat(ticker.nanos()).isZero();
+            ticker.advance(Duration.ofSeconds(1));
+            assertThat(first.outcome()).isNull();
+            assertThat(bean.made()).hasSize(2);
+            ticker.advance(Duration.ofSeconds(1));
+            assertThat(second.outcome()).isNull();
+        });
+    }
+
+    @Test
+    void queuedCallsGoOneIntervalApart() {
+        ticker.autoAdvance();
+        run(bean -> {
+            List<Long> times = new ArrayList<>();
+            for (int i = 0; i < 4; i++) {
+                bean.queue();
+                times.add(ticker.nanos());
+            }
+            assertThat(times).containsExactly(0L, 100_000_000L, 200_000_000L, 300_000_000L);
+        });
+    }
+
+    @Test
+    void moreSleepersThanMayWaitAreRefusedAtOnce() {
+        runner.withPropertyValues("rate-limit.limits[Calls.waiting].max-waiting=1")
+                .run(context -> {
+                    Calls bean = context.getBean(Calls.class);
+                    bean.waiting();
+                    Caller sleeper = Caller.of(bean::waiting);
+                    awaitSleeping(1);
+                    refused(bean::waiting);
+                    ticker.advance(Duration.ofSeconds(1));
+                    assertThat(sleeper.outcome()).isNull();
+                });
+    }
+
+    @Test
+    void anInterruptedCallGivesItsPermitsBackKeepsTheFlagAndFails() {
+        run(bean -> {
+            bean.waiting();
+            Caller sleeper = Caller.of(bean::waiting);
+            awaitSleeping(1);
+            sleeper.thread.interrupt();
+            assertThat(sleeper.outcome())
+                    .isInstanceOf(CancellationException.class)
+                    .hasMessageContaining("interrupted while waiting for rate limit 'Calls.waiting'")
+                    .hasCauseInstanceOf(InterruptedException.class);
+            assertThat(sleeper.interrupted).isTrue();
+            assertThat(bean.made()).hasSize(1);
+            ticker.advance(Duration.ofSeconds(1));
+            bean.waiting();
+            assertThat(ticker.nanos()).isEqualTo(1_000_000_000L);
+        });
+    }
+
+    @Test
+    void aShadowedCallAlwaysGoesAndIsTold() {
+        List<Outcome> outcomes = new ArrayList<>();
+        DecisionObserver observer = decision -> outcomes.add(decision.outcome());
+        runner.withBean(DecisionObserver.class, () -> observer).run(context -> {
+            Calls bean = context.getBean(Calls.class);
+            bean.shadow();
+            bean.shadow();
+            ticker.advance(Duration.ofSeconds(1));
+            bean.shadow();
+            assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.SHADOWED, Outcome.ADMITTED);
+            assertThat(bean.made()).hasSize(3);
+        });
+    }
+
+    @Test
+    void severalLimitsAdmitAllOrChargeNone() {
+        run(bean -> {
+            bean.several("ann");
+            for (int i = 0; i < 5; i++) {
+                refused(() -> bean.several("ann"));
+            }
+            bean.several("bob");
+            bean.several("cid");
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> bean.several("dan"))
+                    .satisfies(refusal -> assertThat(refusal.limit()).isEqualTo("Calls.several#2"));
+            ticker.advance(Duration.ofHours(1));
+            bean.several("dan");
+        });
+    }
+
+    @Test
+    void aFallbackAnswersARefusalWithOrWithoutIt() {
+        run(bean -> {
+            assertThat(bean.withFallback("a")).isEqualTo("called a");
+            assertThat(bean.withFallback("b")).isEqualTo("instead of b");
+            assertThat(bean.withToldFallback("a")).isEqualTo("called a");
+            assertThat(bean.withToldFallback("b")).isEqualTo("told of Calls.withToldFallback and b");
+        });
+    }
+
+    @Test
+    void aFallbackOfAGenericTypeHasItsTypeVariables() {
+        ContextRunner.with(ContextRunner.limited(ticker), FindsWords.class, FindsNumbers.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    FindsWords words = context.getBean(FindsWords.class);
+                    assertThat(words.find("a")).isEqualTo("found a");
+                    assertThat(words.find("b")).isEqualTo("nothing for b");
+                    FindsNumbers numbers = context.getBean(FindsNumbers.class);
+                    assertThat(numbers.find(1)).isEqualTo("found 1");
+                    assertThat(numbers.find(2)).isEqualTo("no number 2 by finding");
+                });
+    }
+
+    @Test
+    void aFallbackNeverAnswersTheMethodsOwnException() {
+        run(bean -> {
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> bean.withFallback("broken"))
+                    .withMessage("business");
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> bean.outer("inner"))
+                    .satisfies(refusal -> assertThat(refusal.limit()).isEqualTo("elsewhere"));
+        });
+    }
+
+    @Test
+    void anExceptionOfTheFallbackIsThrownAsItIs() {
+        run(bean -> {
+            bean.failingFallback();
+            assertThatIllegalStateException()
+                    .isThrownBy(bean::failingFallback)
+                    .withMessage("fallback")
+                    .withNoCause();
+        });
+    }
+
+    @Test
+    void aCallInFlightCountsUntilItEndsEvenByAnException() {
+        run(bean -> {
+            bean.inFlight(() -> refused(() -> bean.inFlight(() -> {})));
+            bean.inFlight(() -> {});
+            for (int i = 0; i < 3; i++) {
+                assertThatIllegalStateException()
+                        .isThrownBy(() -> bean.inFlight(() -> {
+                            throw new IllegalStateException("business");
+                        }));
+            }
+            bean.inFlight(() -> {});
+        });
+    }
+
+    @Test
+    void aKeyThatFailsChargesNoOtherLimit() {
+        run(bean -> {
+            assertThatIllegalStateException().isThrownBy(() -> bean.secondFails(null));
+            bean.secondFails("ann");
+            refused(() -> bean.secondFails("bob"));
+        });
+    }
+
+    private void awaitSleeping(int sleepers) {
+        while (ticker.sleeping() < sleepers) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static void refused(Runnable call) {
+        assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(call::run);
+    }
+
+    /** A call in a thread of its own. */
+    private static final class Caller {
+
+        private final Thread thread;
+        private final AtomicReference<Throwable> failure = new AtomicReference<>();
+        private final AtomicBoolean interrupted = new AtomicBoolean();
+        private final CompletableFuture<Boolean> ended = new CompletableFuture<>();
+
+        private Caller(Runnable call) {
+            thread = new Thread(() -> {
+                try {
+                    call.run();
+                } catch (Throwable ex) {
+                    failure.set(ex);
+                }
+                interrupted.set(Thread.currentThread().isInterrupted());
+                ended.complete(true);
+            });
+        }
+
+        static Caller of(Runnable call) {
+            Caller caller = new Caller(call);
+            caller.thread.start();
+            return caller;
+        }
+
+        /** What the call threw; null if nothing. */
+        Throwable outcome() {
+            assertThat(ended.join()).isTrue();
+            return failure.get();
+        }
+    }
+
+    static class Calls {
+
+        private final List<String> made = java.util.Collections.synchronizedList(new ArrayList<>());
+
+        List<String> made() {
+            return made;
+        }
+
+        @RateLimited(rate = "2/s")
+        public void reject() {
+            made.add("reject");
+        }
+
+        @RateLimited(rate = "1/s", policy = WAIT, maxWait = "2s")
+        public void waiting() {
+            made.add("waiting");
+        }
+
+        @RateLimited(algorithm = LEAKY_BUCKET, rate = "10/s", burst = 5)
+        public void queue() {}
+
+        @RateLimited(rate = "1/s", policy = SHADOW)
+        public void shadow() {
+            made.add("shadow");
+        }
+
+        @RateLimited(rate = "1/h", key = "#user")
+        @RateLimited(rate = "3/h")
+        public void several(String user) {}
+
+        @RateLimited(rate = "1/h")
+        @RateLimited(rate = "1/h", key = "#user.length()")
+        public void secondFails(String user) {}
+
+        @RateLimited(rate = "1/h", key = "#what == 'broken'", fallback = "instead")
+        public String withFallback(String what) {
+            if (what.equals("broken")) {
+                throw new IllegalStateException("business");
+            }
+            return "called " + what;
+        }
+
+        @SuppressWarnings("unused")
+        private String instead(String what) {
+            return "instead of " + what;
+        }
+
+        @RateLimited(rate = "1/h", fallback = "told")
+        public String withToldFallback(String what) {
+            return "called " + what;
+        }
+
+        String told(String what, RateLimitExceededException refusal) {
+            return "told of " + refusal.limit() + " and " + what;
+        }
+
+        @RateLimited(rate = "1/h", fallback = "instead")
+        public String outer(String what) {
+            throw new RateLimitExceededException(new io.ratelimited.core.Decision(
+                    "elsewhere",
+                    false,
+                    Duration.ZERO,
+                    null,
+                    false,
+                    0,
+                    Duration.ZERO,
+                    io.ratelimited.core.Decision.Source.MEMORY));
+        }
+
+        @RateLimited(rate = "1/h", fallback = "fails")
+        public void failingFallback() {}
+
+        void fails() {
+            throw new IllegalStateException("fallback");
+        }
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public void inFlight(Runnable body) {
+            body.run();
+        }
+    }
+
+    interface Finds<T> {
+        @RateLimited(name = "finding words", rate = "1/h", fallback = "nothing")
+        String find(T what);
+
+        default String nothing(T what) {
+            return "nothing for " + what;
+        }
+    }
+
+    static class FindsWords implements Finds<String> {
+        @Override
+        public String find(String what) {
+            return "found " + what;
+        }
+    }
+
+    static class FindsAny<T> {
+        @RateLimited(name = "finding", rate = "1/h", fallback = "none")
+        public String find(T what) {
+            return "found " + what;
+        }
+    }
+
+    static class FindsNumbers extends FindsAny<Integer> {
+        String none(Integer what, RateLimitExceededException refusal) {
+            return "no number " + what + " by " + refusal.limit();
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package io.ratelimited.spring.internals.check;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.spring.CapturedLog;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.TestLimits;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.context.event.ContextRefreshedEvent;
+
+@ExtendWith(CapturedLog.Capture.class)
+class LimitLogTest {
+
+    @Test
+    void eachLimitIsSaidOnce(CapturedLog output) {
+        ContextRunner.plain()
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=100/s",
+                        "rate-limit.limits.search.burst=200",
+                        "rate-limit.limits.search.policy=wait",
+                        "rate-limit.limits.search.max-wait=5000ms",
+                        "rate-limit.limits.search.key=clientIp",
+                        "rate-limit.limits.search.tier=#plan",
+                        "rate-limit.limits.search.tiers.gold.rate=1000/s")
+                .run(context -> {
+                    TestLimits.of(context).limit("search");
+                    context.publishEvent(new ContextRefreshedEvent(context));
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output.toString().lines().filter(line -> line.contains("Rate limit search")))
+                            .singleElement()
+                            .asString()
+                            .contains("INFO")
+                            .endsWith("Rate limit search: token-bucket, rate 100/s, burst 200, policy wait up to 5s,"
+                                    + " key clientIp, tiers [gold], tier #plan (rate-limit.limits.search)");
+                });
+    }
+
+    @Test
+    void theLineOfALimitShowsEachValueThatIsSet(CapturedLog output) {
+        ContextRunner.plain()
+                .withPropertyValues(
+                        "rate-limit.limits.reports.algorithm=adaptive",
+                        "rate-limit.limits.reports.late-after=PT0.5S",
+                        "rate-limit.limits.reports.priorities=critical,batch",
+                        "rate-limit.limits.reports.shares.batch=5%",
+                        "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.login.key=#user",
+                        "rate-limit.limits.login.charge=#error != null ? 1 : 0",
+                        "rate-limit.limits.login.block=PT10S",
+                        "rate-limit.limits.login.block-factor=3",
+                        "rate-limit.limits.login.missing-key=deny",
+                        "rate-limit.limits.login.max-waiting=7",
+                        "rate-limit.limits.login.http-headers=none")
+                .run(context -> {
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output)
+                            .contains(", late-after 500ms")
+                            .contains(", priorities critical,batch")
+                            .contains(", shares batch=5%")
+                            .contains(", charge #error != null ? 1 : 0")
+                            .contains("block 10s")
+                            .contains(", block-factor 3")
+                            .contains(", missing-key deny")
+                            .contains(", max-waiting 7")
+                            .contains(", http-headers none");
+                });
+    }
+}

@@ -1,0 +1,111 @@
+package io.ratelimited.spring.internals.check;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.CapturedLog;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.Ordered;
+
+/** What the start of an application makes when. */
+@ExtendWith(CapturedLog.Capture.class)
+final class StartUpOrderTest {
+
+    @Test
+    void noBeanIsMadeBeforeItCanBePostProcessed(CapturedLog output) {
+        try (AnnotationConfigApplicationContext context =
+                ContextRunner.start(new ManualTicker(), new Class<?>[] {Application.class})) {
+            context.getBean(Service.class).call();
+        }
+        assertThat(output).doesNotContain("not eligible for getting processed");
+    }
+
+    /** Spring warns of each bean that is made with a post-processor, unless it is part of the infrastructure. */
+    @Test
+    void nothingOfOursIsWarnedOfWhereAPostProcessorUsesLimits(CapturedLog output) {
+        try (AnnotationConfigApplicationContext context =
+                ContextRunner.start(new ManualTicker(), new Class<?>[] {Application.class, EarlyLimits.class})) {
+            assertThat(context.getBean(RateLimits.class)).isNotNull();
+        }
+        assertThat(output.toString().lines().filter(line -> line.contains("not eligible for")))
+                .noneMatch(line -> line.matches(".*Bean '[^']*(ratelimited|rate-limit|RateLimit).*"));
+    }
+
+    /** A post-processor by an instance method, so that its configuration is made early too. */
+    @Configuration(proxyBeanMethods = false)
+    static class EarlyLimits {
+
+        @Bean
+        BeanPostProcessor usesLimits(RateLimits limits, RateLimitOperations operations, Service service) {
+            service.call();
+            return new LatePostProcessor();
+        }
+    }
+
+    @Test
+    void observerMayItselfBeLimited() {
+        try (AnnotationConfigApplicationContext context =
+                ContextRunner.start(new ManualTicker(), new Class<?>[] {Application.class, Observer.class})) {
+            context.getBean(Service.class).call();
+            assertThat(context.getBean(Observer.class).decisions()).isEqualTo(1);
+        }
+    }
+
+    static class Service {
+
+        @RateLimited(rate = "1/s")
+        public void call() {}
+    }
+
+    /** With a post-processor that has every advisor made early. */
+    @Configuration(proxyBeanMethods = false)
+    static class Application {
+
+        @Bean
+        Service service() {
+            return new Service();
+        }
+
+        @Bean
+        static BeanPostProcessor late() {
+            return new LatePostProcessor();
+        }
+    }
+
+    static class LatePostProcessor implements BeanPostProcessor, Ordered {
+
+        @Override
+        public int getOrder() {
+            return LOWEST_PRECEDENCE;
+        }
+    }
+
+    /** An observer with a limited method of its own. */
+    static class Observer implements DecisionObserver {
+
+        private int decisions;
+
+        int decisions() {
+            return decisions;
+        }
+
+        @RateLimited(rate = "1/s")
+        public void limited() {}
+
+        @Override
+        public void onDecision(RateLimitDecision decision) {
+            decisions++;
+        }
+    }
+}
