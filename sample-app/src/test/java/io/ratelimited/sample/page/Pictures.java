@@ -109,6 +109,14 @@ class Pictures {
         ofRun("concurrency", 720, "calls", "level");
     }
 
+    /** The curve of other rates. */
+    @Test
+    void candidates() throws IOException {
+        browser.load("greedy");
+        browser.set("calls", 40);
+        ofRun("candidates", 720, "calls", "rates");
+    }
+
     /** Of a panel, its counts and some of its charts. */
     private void ofRun(String name, int width, String... charts) throws IOException {
         runFor(SECONDS);
