@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -149,7 +150,7 @@ class RateTest {
         "0.5/sBx, false",
         "B, false"
     })
-    @Timeout(60)
+    @Timeout(value = 60, threadMode = ThreadMode.SEPARATE_THREAD)
     void aMillionBlanksAreReadOnce(String pattern, boolean valid) {
         String text = pattern.replace("B", " ".repeat(1_000_000));
         if (valid) {

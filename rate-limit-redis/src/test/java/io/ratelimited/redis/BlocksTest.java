@@ -26,12 +26,14 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Blocks of keys that several nodes share, and through outages. */
+@Tag("once")
 class BlocksTest {
 
     private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha?:calls=(\\d+)");

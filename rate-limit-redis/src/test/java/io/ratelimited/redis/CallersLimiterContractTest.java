@@ -4,9 +4,11 @@ import io.ratelimited.core.CallersLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Callers with their own numbers are limited by them as if they were the limit, whatever the limit of all is. */
+@Tag("once")
 class CallersLimiterContractTest extends RateLimiterContract {
 
     @RegisterExtension

@@ -10,10 +10,12 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** A server that removes keys of limits says so in the log and in the health. */
+@Tag("once")
 class EvictionsTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);

@@ -15,10 +15,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** The first outage that a process sees: what it needs then has to be loaded before. */
+@Tag("once")
 class FirstOutageTest {
 
     private static final long TIMEOUT_MILLIS = 50;

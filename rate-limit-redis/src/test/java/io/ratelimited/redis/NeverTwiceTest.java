@@ -17,6 +17,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -25,6 +26,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
  * often it has run: once if it was answered, once or never if its reply was lost, never twice. Guards against clients that
  * send commands again: run it with each new version of Lettuce.
  */
+@Tag("once")
 class NeverTwiceTest {
 
     private static final int BLOCKING = 4;

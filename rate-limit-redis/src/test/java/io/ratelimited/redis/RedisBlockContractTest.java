@@ -3,8 +3,10 @@ package io.ratelimited.redis;
 import io.ratelimited.core.BlockContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
+@Tag("once")
 class RedisBlockContractTest extends BlockContract {
 
     @RegisterExtension

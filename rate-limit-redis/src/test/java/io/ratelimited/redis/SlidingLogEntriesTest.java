@@ -15,12 +15,14 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** How many entries a log in Redis has, and that it decides as one in memory when many have been removed. */
+@Tag("once")
 class SlidingLogEntriesTest {
 
     @RegisterExtension

@@ -72,10 +72,11 @@ final class DirectServer implements RedisConnector {
             } catch (RedisError ex) {
                 return CompletableFuture.failedFuture(
                         new RedisCommandExecutionException(ex.getMessage() + " script: s, on @user_script:1."));
-            } catch (IllegalStateException ex) {
+            } catch (IllegalStateException | ArrayIndexOutOfBoundsException ex) {
+                // LuaJ reads the number 0x beyond its end.
                 Lua.shared().lastFailure();
                 return CompletableFuture.failedFuture(
-                        new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex.getCause()));
+                        new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex));
             }
         }
 

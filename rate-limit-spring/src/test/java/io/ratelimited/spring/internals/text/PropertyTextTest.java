@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
 class PropertyTextTest {
 
@@ -21,7 +22,7 @@ class PropertyTextTest {
 
     /** A pattern that looks for a comma behind each of them would take hours. */
     @Test
-    @Timeout(60)
+    @Timeout(value = 60, threadMode = ThreadMode.SEPARATE_THREAD)
     void aMillionBlanksAreReadOnce() {
         String text = "a" + " ".repeat(1_000_000) + "b";
         assertThat(PropertyText.read(text, List.class)).isEqualTo(List.of(text));
