@@ -211,7 +211,7 @@ public class CellRateLimiter implements MemoryLimiter {
     /** The key of a cell: a text. Tests have keys that share a place. */
     @Nullable
     Object cellKey(@Nullable Object key) {
-        return CanonicalKey.textOrNull(key);
+        return key == null ? null : CanonicalKey.text(key);
     }
 
     @Override
