@@ -84,7 +84,9 @@ public final class RateLimitsEndpoint {
      * Changes a limit, or one of its tiers, while it is in use, as described at {@code RateLimiter.update}.
      *
      * @param changes the members of a change, as in {@code rate=200/s, burst=400} or {@code tier=gold, rate=200/s}, or
-     *     {@code revert=true}; rates to try beside it for callers without a tier or an override, as in {@code candidates=50/m; 100/m, for=24h}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
+     *     {@code revert=true}; rates to try beside it for callers without a tier or an override, as in {@code
+     *     candidates=50/m; 100/m, for=24h}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means
+     *     one caller
      * @return the new limit, and the scope of the change
      * @throws IllegalArgumentException when a value is invalid, or the new limit would be; nothing has changed
      */

@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The candidates that are tried beside a limit, on this instance, for a time: in memory, whatever the backend of the limit is.
- * The result stays until others start. Thread-safe.
+ * Calls of callers with a tier or an override are left out: their numbers stay when the rate of the limit changes. The result
+ * stays until others start. Thread-safe.
  */
 public final class LimitCandidates {
 
