@@ -6,6 +6,7 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
 import io.ratelimited.redis.internals.script.ScriptFamily;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -69,13 +70,13 @@ record ScriptReply(
         return new ScriptReply(
                 outcome(decided.outcome()),
                 decided.remaining(),
-                decided.reset() * 1000,
+                TimeUnit.MICROSECONDS.toNanos(decided.reset()),
                 decided.mark(),
                 parameters,
                 Source.REDIS);
     }
 
-    /** From the outcome in a reply, in microseconds. */
+    /** From the outcome in a reply, in microseconds: those of a state that no script has written may not fit. */
     private static long outcome(long micros) {
         if (micros == SCRIPT_NEVER) {
             return NEVER;
@@ -83,7 +84,7 @@ record ScriptReply(
         if (micros == SCRIPT_UNKNOWN) {
             return UNKNOWN;
         }
-        return micros >= 0 ? micros * 1000 : ~(-micros * 1000);
+        return micros >= 0 ? TimeUnit.MICROSECONDS.toNanos(micros) : ~TimeUnit.MICROSECONDS.toNanos(-micros);
     }
 
     /**
