@@ -249,6 +249,9 @@ public final class Lua {
 
     /** A number with 17 digits, as C writes it with %.17g. */
     public static String general(double number) {
+        if (!Double.isFinite(number)) {
+            return Double.isNaN(number) ? "nan" : number > 0 ? "inf" : "-inf";
+        }
         if (number == Math.rint(number) && Math.abs(number) < 1e17) {
             return number == 0 && 1 / number < 0 ? "-0" : Long.toString((long) number);
         }
@@ -295,9 +298,10 @@ public final class Lua {
         }
 
         private static String whole(double number) {
-            return Math.abs(number) < 1e18
-                    ? Long.toString((long) Math.rint(number))
-                    : new BigDecimal(number).toPlainString();
+            if (Math.abs(number) < 1e18) {
+                return Long.toString((long) Math.rint(number));
+            }
+            return Double.isFinite(number) ? new BigDecimal(number).toPlainString() : general(number);
         }
     }
 
