@@ -84,6 +84,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
+        Permits.requireAsked(permits);
         throw Permits.nothingToRelease();
     }
 
@@ -98,8 +99,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     private Reservation reserve(@Nullable String key, long permits, long maxWaitNanos, int rank) {
+        Permits.requireAsked(permits);
         checkKey(key);
-        if (Permits.requireAsked(permits) == 0) {
+        if (permits == 0) {
             return new ConcurrencyReservation(cell(key), 0, rank, ConcurrencyReservation.ENDED);
         }
         ConcurrencyReservation call = reserveOnce(key, permits, rank, maxWaitNanos);
@@ -196,9 +198,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     /** A call of no permits needs no place. */
     private int outcome(@Nullable String key, Call call) {
+        long permits = Permits.requireAsked(call.permits());
         checkKey(key);
-        int outcome =
-                Permits.requireAsked(call.permits()) == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, call);
+        int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, call);
         return outcome == ConcurrencyReservation.ADMITTED || !joined
                 ? outcome
                 : JointLocks.again(
