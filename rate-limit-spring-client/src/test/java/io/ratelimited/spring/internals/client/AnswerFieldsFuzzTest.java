@@ -28,13 +28,13 @@ class AnswerFieldsFuzzTest {
             String[] field = line.split(":", 2);
             fields.computeIfAbsent(field[0], name -> new ArrayList<>()).add(field.length == 1 ? "" : field[1]);
         });
-        ResponseLimits answer = AnswerFields.read(429, fields::get, 1_800_000_000_000L);
+        ResponseLimits answer = ResponseHeaders.read(429, fields::get, 1_800_000_000_000L);
         assertThat(answer.retryAfterNanos()).isBetween(0L, YEAR);
         answer.quotas().forEach(quota -> {
             assertThat(quota.remaining()).isNotNegative();
             assertThat(quota.resetNanos()).isBetween(1L, YEAR);
             assertThat(quota.windowNanos()).isBetween(ResponseLimits.Quota.UNKNOWN, YEAR);
         });
-        assertThat(AnswerFields.read(429, fields::get, 1_800_000_000_000L)).isEqualTo(answer);
+        assertThat(ResponseHeaders.read(429, fields::get, 1_800_000_000_000L)).isEqualTo(answer);
     }
 }

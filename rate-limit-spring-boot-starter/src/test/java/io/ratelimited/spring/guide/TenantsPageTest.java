@@ -1,4 +1,4 @@
-package io.ratelimited.spring.internals.web;
+package io.ratelimited.spring.guide;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.mockito.Mockito.mock;
