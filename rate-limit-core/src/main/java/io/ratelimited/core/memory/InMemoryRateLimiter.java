@@ -21,8 +21,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in the memory of this process: by a {@link CellRateLimiter} for a limit that
- * counts over time, or by a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
+ * Decides in the memory of this process. Uses a {@link CellRateLimiter} for a limit that
+ * counts over time, or a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
  * {@link #tryAcquire} on a known key allocates nothing.
  */
 public final class InMemoryRateLimiter implements MemoryLimiter {
