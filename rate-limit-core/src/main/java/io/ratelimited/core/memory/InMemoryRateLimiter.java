@@ -8,14 +8,12 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.internals.Permits;
 import io.ratelimited.core.internals.memory.CellRateLimiter;
 import io.ratelimited.core.internals.memory.block.BlockObservers;
 import io.ratelimited.core.internals.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.overload.FoundLimitChange;
-import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
@@ -23,8 +21,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in the memory of this process: by a {@link CellRateLimiter} for a limit that
- * counts over time, or by a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
+ * Decides in the memory of this process. Uses a {@link CellRateLimiter} for a limit that
+ * counts over time, or a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
  * {@link #tryAcquire} on a known key allocates nothing.
  */
 public final class InMemoryRateLimiter implements MemoryLimiter {

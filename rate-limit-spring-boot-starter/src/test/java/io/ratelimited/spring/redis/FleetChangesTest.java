@@ -50,7 +50,7 @@ class FleetChangesTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     /** Ten thousand lines take longer to be written than the changes to be made. */
-    private static final String UNREPORTED = "logging.level.io.ratelimited.spring.limit.ChangeReports=warn";
+    private static final String UNREPORTED = "logging.level.io.ratelimited.spring.internals.limit.ChangeReports=warn";
 
     private static RedisProcess server;
 

@@ -1,15 +1,15 @@
 package io.ratelimited.spring.config;
 
-import io.ratelimited.spring.internals.aop.LimitedMethods;
-import io.ratelimited.spring.internals.aop.OutermostValidation;
-import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
-import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.aop.OutermostValidation;
+import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
+import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import io.ratelimited.spring.internals.block.BlockReports;
 import io.ratelimited.spring.internals.call.Continuations;
 import io.ratelimited.spring.internals.call.EveryRequest;

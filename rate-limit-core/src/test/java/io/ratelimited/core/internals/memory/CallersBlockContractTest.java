@@ -5,6 +5,7 @@ import io.ratelimited.core.BlockContract;
 import io.ratelimited.core.CallersLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 
 /** Callers with their own numbers are blocked by them as if they were the limit. */
 class CallersBlockContractTest extends BlockContract {

@@ -1,6 +1,5 @@
 package io.ratelimited.redis.internals.limiter;
 
-import io.ratelimited.core.internals.Permits;
 import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
@@ -10,6 +9,7 @@ import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.internals.Permits;
 import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.limiter.RedisReservation.Charge;

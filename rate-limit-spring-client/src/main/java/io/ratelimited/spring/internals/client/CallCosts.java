@@ -1,7 +1,7 @@
 package io.ratelimited.spring.internals.client;
 
-import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.ResponseLimits.Quota;
+import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import java.util.Comparator;
 import java.util.PriorityQueue;
 

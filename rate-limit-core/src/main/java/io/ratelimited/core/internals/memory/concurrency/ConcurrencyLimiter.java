@@ -1,8 +1,5 @@
 package io.ratelimited.core.internals.memory.concurrency;
 
-import io.ratelimited.core.internals.Permits;
-import io.ratelimited.core.internals.several.JointLocks;
-import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.Call;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
@@ -10,6 +7,9 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.internals.several.JointLocks;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.overload.FoundLimitChange;
 import java.time.Duration;
