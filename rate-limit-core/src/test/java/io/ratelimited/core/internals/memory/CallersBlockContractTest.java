@@ -1,6 +1,5 @@
 package io.ratelimited.core.internals.memory;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.BlockContract;
 import io.ratelimited.core.CallersLimiter;
 import io.ratelimited.core.Limit;
