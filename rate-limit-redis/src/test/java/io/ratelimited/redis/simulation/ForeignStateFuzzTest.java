@@ -68,20 +68,21 @@ class ForeignStateFuzzTest {
                 SERVER.store().put(name, value);
             }
         }
-        check(limiter, limiter.peek(key, 1, 0));
+        check(limiter.peek(key, 1, 0));
         Reservation second = limiter.reserve(key, 1, 0);
-        check(limiter, second.decision());
+        check(second.decision());
         if (!limiter.limit().algorithm().countsCallsInFlight()) {
             first.settle(2);
         }
         second.release();
-        check(limiter, limiter.reserve(key, 1, 0).decision());
+        check(limiter.reserve(key, 1, 0).decision());
         assertThat(BACKEND.health().errors()).isEqualTo(errors);
     }
 
-    private static void check(RateLimiter limiter, Decision decision) {
+    /** Anyone who can write to Redis can also give permits away, by deleting the key. */
+    private static void check(Decision decision) {
         assertThat(decision.source()).as(BACKEND.health().lastError()).isEqualTo(Source.REDIS);
-        assertThat(decision.remaining()).isBetween(0L, limiter.limit().capacity());
+        assertThat(decision.remaining()).isNotNegative();
         assertThat(decision.reset()).isGreaterThanOrEqualTo(Duration.ZERO);
         assertThat(decision.waitTime()).isGreaterThanOrEqualTo(Duration.ZERO);
         if (decision.retryAfter() != null) {

@@ -50,6 +50,10 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         Set<String> plain = new LinkedHashSet<>();
         if (sent != null) {
             readings.add(sent);
+            if (sent.value().contains("//")) {
+                // Who joins slashes need not read %2e as a dot.
+                readings.add(parsed(sent.value().replaceAll("/+", "/")));
+            }
             resolve(sent.value(), encoded, plain);
         }
         if (decoded != null) {

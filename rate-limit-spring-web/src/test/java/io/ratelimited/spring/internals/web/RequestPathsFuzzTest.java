@@ -31,9 +31,12 @@ class RequestPathsFuzzTest {
         }
         RequestPaths paths = RequestPaths.of(sent);
         List<PathContainer> readings = paths.inApplication();
-        assertThat(readings).hasSizeBetween(1, 41);
+        assertThat(readings).hasSizeBetween(1, 42);
         for (PathContainer reading : readings.subList(1, readings.size())) {
-            assertThat(reading.value()).startsWith("/").doesNotContain("//").doesNotMatch("(?s).*/[.]{1,2}(/.*)?");
+            assertThat(reading.value()).startsWith("/").doesNotContain("//");
+            if (!reading.value().equals(text.replaceAll("/+", "/"))) {
+                assertThat(reading.value()).doesNotMatch("(?s).*/[.]{1,2}(/.*)?");
+            }
         }
         if (paths.mustMatch(LIMITED)) {
             assertThat(paths.mayMatch(LIMITED)).isTrue();

@@ -104,6 +104,11 @@ class RequestPathsTest {
     }
 
     @Test
+    void whoJoinsSlashesNeedNotReadAnEscapedDot() {
+        assertThat(of("//api/.%2E").mayMatch(LIMITED)).isTrue();
+    }
+
+    @Test
     void halfAnEscapeInAParameterWithoutANameIsReadBehindABackslashToo() {
         assertThat(of("/api;=\\2%/x").mayMatch(LIMITED)).isTrue();
     }
