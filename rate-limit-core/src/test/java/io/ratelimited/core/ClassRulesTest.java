@@ -13,7 +13,7 @@ class ClassRulesTest {
     @Test
     void aKnotIsFoundWithAllOfItsClasses() {
         assertThat(ClassRules.of(CORE).knots(1))
-                .contains("[" + CORE + ".memory.Cell, " + CORE + ".memory.CellParameters]");
+                .contains("[" + CORE + ".internals.memory.Cell, " + CORE + ".internals.memory.CellParameters]");
     }
 
     @Test

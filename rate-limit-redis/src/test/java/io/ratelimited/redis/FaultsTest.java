@@ -295,7 +295,7 @@ class FaultsTest {
                     .failsWithin(Duration.ofSeconds(10))
                     .withThrowableThat()
                     .withCauseInstanceOf(RedisUnavailableException.class)
-                    .withMessageContaining("limit 'failure' could not be decided by Redis: not asked");
+                    .withMessageContaining("limit 'failure' could not be decided by Redis: not called");
             return;
         }
         Source source = onFailure == OnFailure.DENY ? Source.UNAVAILABLE : Source.FALLBACK;

@@ -161,7 +161,7 @@ final class ProxyShapesTest {
             assertThat(TestLimits.of(context).peek("find", null).remaining()).isEqualTo(9);
             assertThat(output)
                     .containsOnlyOnce("Bean 'orders' is not rate limited: no proxy intercepts public java.lang.String "
-                            + OrderService.class.getName() + ".place(java.lang.String). It was made");
+                            + OrderService.class.getName() + ".place(java.lang.String). It was created");
         });
     }
 

@@ -48,12 +48,12 @@ class MutantsTest {
     @Test
     void aMutantWhoseTargetDoesNotExistSaysWhichItIs(@TempDir Path classes) {
         Stream.<Mutant>of(
-                        MethodMutant.skipped("breaks", Plans.TINY, "connection.Absent", "look", "connect"),
-                        MethodMutant.skipped("breaks", Plans.TINY, "connection.Server", "absent", "connect"),
-                        MethodMutant.skipped("breaks", Plans.TINY, "connection.Server", "look", "absent"),
-                        MethodMutant.unwritten("breaks", Plans.TINY, "connection.Server", "look", "absent"),
+                        MethodMutant.skipped("breaks", Plans.TINY, "internals.connection.Absent", "look", "connect"),
+                        MethodMutant.skipped("breaks", Plans.TINY, "internals.connection.Server", "absent", "connect"),
+                        MethodMutant.skipped("breaks", Plans.TINY, "internals.connection.Server", "look", "absent"),
+                        MethodMutant.unwritten("breaks", Plans.TINY, "internals.connection.Server", "look", "absent"),
                         MethodMutant.changed(
-                                "breaks", Plans.TINY, "connection.Server", "absent", MethodMutants.NotAsking.class),
+                                "breaks", Plans.TINY, "internals.connection.Server", "absent", MethodMutants.NotAsking.class),
                         ScriptMutant.functions("breaks", Plans.TINY, List.of("fixed_window.absent"), "nil"))
                 .forEach(mutant -> assertThatThrownBy(() -> mutant.writeTo(classes))
                         .isInstanceOf(AssertionError.class)

@@ -17,7 +17,7 @@ class PropertyTextTest {
         assertThat(PropertyText.read(" a = 5% ,b=1", Map.class)).isEqualTo(Map.of("a", "5%", "b", "1"));
         assertThatThrownBy(() -> PropertyText.read("a=1, b ", Map.class))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("'b' is no entry such as batch=5%");
+                .hasMessage("'b' is not an entry such as batch=5%");
     }
 
     /** A pattern that looks for a comma behind each of them would take hours. */
