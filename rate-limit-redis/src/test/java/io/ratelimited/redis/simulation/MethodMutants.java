@@ -99,7 +99,11 @@ final class MethodMutants {
                         "expire",
                         "failed"),
                 MethodMutant.changed(
-                        "a deadline is noticed 30 ms late", Plans.TINY, "internals.connection.Deadlines", "of", Later.class),
+                        "a deadline is noticed 30 ms late",
+                        Plans.TINY,
+                        "internals.connection.Deadlines",
+                        "of",
+                        Later.class),
                 MethodMutant.skipped(
                         "the timer that has rested never looks at deadlines again",
                         Plans.TINY,
@@ -180,7 +184,11 @@ final class MethodMutants {
                         "orGivenBack",
                         "withoutGiveBack"),
                 MethodMutant.unwritten(
-                        "a lease that is handed out is not counted", Plans.SMALL, "internals.limiter.Lease", "handOut", "left"),
+                        "a lease that is handed out is not counted",
+                        Plans.SMALL,
+                        "internals.limiter.Lease",
+                        "handOut",
+                        "left"),
                 MethodMutant.replaced(
                         "a lease that was refused is handed out",
                         Plans.SMALL,
@@ -202,7 +210,11 @@ final class MethodMutants {
                         "apply",
                         "admitUnlessUndecided"),
                 MethodMutant.skipped(
-                        "a call that ends keeps its place", Plans.TINY, "internals.limiter.InFlightCall", "release", "end"),
+                        "a call that ends keeps its place",
+                        Plans.TINY,
+                        "internals.limiter.InFlightCall",
+                        "release",
+                        "end"),
                 MethodMutant.skipped(
                         "a place that was taken without a reply is kept",
                         Plans.TINY,
@@ -228,7 +240,11 @@ final class MethodMutants {
                         "fullName",
                         KeyOfTheRate.class),
                 MethodMutant.unwritten(
-                        "a lease that goes back is handed out as well", Plans.WIDE, "internals.limiter.Lease", "wish", "left"),
+                        "a lease that goes back is handed out as well",
+                        Plans.WIDE,
+                        "internals.limiter.Lease",
+                        "wish",
+                        "left"),
                 MethodMutant.skipped(
                         "the end of a call that an older command may overtake is sent once",
                         Plans.WIDE,

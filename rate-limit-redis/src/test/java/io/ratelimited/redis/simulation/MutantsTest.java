@@ -53,7 +53,11 @@ class MutantsTest {
                         MethodMutant.skipped("breaks", Plans.TINY, "internals.connection.Server", "look", "absent"),
                         MethodMutant.unwritten("breaks", Plans.TINY, "internals.connection.Server", "look", "absent"),
                         MethodMutant.changed(
-                                "breaks", Plans.TINY, "internals.connection.Server", "absent", MethodMutants.NotAsking.class),
+                                "breaks",
+                                Plans.TINY,
+                                "internals.connection.Server",
+                                "absent",
+                                MethodMutants.NotAsking.class),
                         ScriptMutant.functions("breaks", Plans.TINY, List.of("fixed_window.absent"), "nil"))
                 .forEach(mutant -> assertThatThrownBy(() -> mutant.writeTo(classes))
                         .isInstanceOf(AssertionError.class)
