@@ -74,13 +74,16 @@ final class BlockJudge {
         }
     }
 
-    /** L5. A caller that has given up may have offended all the same. */
+    /**
+     * L5. A caller that has given up may have offended all the same. So may one that its node has admitted in an outage: its
+     * command can reach Redis after the node has given up, and find the limit used up.
+     */
     private void offences(Call seen, List<Call> calls) {
         long offences = calls.stream()
                 .filter(call -> call.step.key() == seen.step.key() && isOfLimit(call) && call.sentAt <= seen.decidedAt)
                 .filter(call -> limit.blocksByCharge()
                         ? call.went() && call.cost > 0
-                        : !call.went()
+                        : (!call.went() || call.isLocal())
                                 && (!call.step.isPatient() || limit.algorithm().queues()))
                 .count();
         Family family = limit.algorithm().family();

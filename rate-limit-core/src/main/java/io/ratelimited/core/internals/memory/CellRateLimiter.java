@@ -67,6 +67,7 @@ public class CellRateLimiter implements MemoryLimiter {
      * @param maximumKeys the largest number of keys to remember, asked when the first key comes
      * @param observer hears of each block that starts, under no lock
      */
+    @SuppressWarnings("this-escape") // only a test extends it
     public CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
         this.whole = this;
         this.numbers = UnaryOperator.identity();
