@@ -21,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -195,17 +196,19 @@ final class InstanceBlocks {
      *
      * @param asked what this node knew when it asked. What it has learned since may be newer than the reply: threads take over
      *     replies in any order
+     * @return the block that holds here, though Redis did not have it when it replied; null for none. It may have it again by
+     *     the time that the reply is looked at
      */
-    void learn(String text, ScriptBlocks.State state, @Nullable Known asked) {
+    ScriptBlocks.@Nullable State learn(String text, ScriptBlocks.State state, @Nullable Known asked) {
         ScriptParameters current = parameters;
         ScriptBlocks rule = current.blocks();
         long now = context.ticker().nanos();
         clockMicros = state.nowMicros() - now / 1_000;
         if (rule == null || (state.level() == 0 && !known.has(text))) {
-            return;
+            return null;
         }
         boolean[] news = new boolean[2];
-        known.change(text, rule, (key, before) -> {
+        Known after = known.change(text, rule, (key, before) -> {
             if (before != null && (before.owed() || (!before.equals(asked) && !state.known()))) {
                 return before;
             }
@@ -233,6 +236,7 @@ final class InstanceBlocks {
         if (state.begunNanos() > 0) {
             tell(new BlockedKey(CanonicalKey.ofText(text), Duration.ofNanos(state.begunNanos()), state.level()));
         }
+        return after != null && after.owed() && after.left(now) > 0 ? state(after) : null;
     }
 
     /** In a thread of the callers' executor, since others may wait for this one; outside of every lock. */
@@ -253,6 +257,7 @@ final class InstanceBlocks {
      *
      * @param budget asks for the budget alone
      * @param late is given a reply that has come after the future has failed
+     * @param lost rejects the calls that Redis has admitted because it has lost a block, which this node knows
      */
     CompletableFuture<ScriptReply[]> ask(
             String name,
@@ -261,11 +266,12 @@ final class InstanceBlocks {
             ScriptParameters current,
             List<PermitRequest> calls,
             Supplier<CompletableFuture<ScriptReply[]>> budget,
-            Consumer<ScriptReply[]> late) {
+            Consumer<ScriptReply[]> late,
+            BiFunction<ScriptReply[], ScriptReply, ScriptReply[]> lost) {
         GuardedConnection connection = context.connection();
         CompletableFuture<?> first = askedWhatWasLifted;
         if (!first.isDone() && !connection.isDown()) {
-            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late));
+            return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late, lost));
         }
         Known asked = beforeAsking(text);
         return connection
@@ -273,8 +279,8 @@ final class InstanceBlocks {
                         Script.DECIDE,
                         keys(current, name).toArray(String[]::new),
                         current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
-                        reply -> late.accept(read(text, current, calls, reply, asked)))
-                .thenApply(reply -> read(text, current, calls, reply, asked))
+                        reply -> late.accept(read(text, current, calls, reply, asked, lost)))
+                .thenApply(reply -> read(text, current, calls, reply, asked, lost))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
                         ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
@@ -285,10 +291,12 @@ final class InstanceBlocks {
             ScriptParameters current,
             List<PermitRequest> calls,
             List<Object> reply,
-            @Nullable Known asked) {
+            @Nullable Known asked,
+            BiFunction<ScriptReply[], ScriptReply, ScriptReply[]> lost) {
         ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
-        learn(text, state, asked);
-        return current.read(ScriptBlocks.without(reply), calls, state);
+        ScriptBlocks.State here = learn(text, state, asked);
+        ScriptReply[] replies = current.read(ScriptBlocks.without(reply), calls, state);
+        return here == null ? replies : lost.apply(replies, ScriptReply.blocked(here, current, Source.DENY_CACHE));
     }
 
     /**

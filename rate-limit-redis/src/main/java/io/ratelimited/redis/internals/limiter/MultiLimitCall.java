@@ -248,6 +248,7 @@ final class MultiLimitCall {
         boolean refused = false;
         boolean timed = true;
         List<@Nullable ScriptBlocks> blocks = blocks(used);
+        @Nullable Decision[] blockedHere = new Decision[parts.size()];
         Iterator<ScriptBlocks.State> states = blocks.stream().anyMatch(Objects::nonNull)
                 ? ScriptBlocks.read(reply).iterator()
                 : Collections.emptyIterator();
@@ -258,7 +259,11 @@ final class MultiLimitCall {
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
-                rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
+                ScriptBlocks.State lost = rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
+                blockedHere[i] = lost == null || part.wanted.exempt()
+                        ? null
+                        : ScriptReply.blocked(lost, used.get(i), Decision.Source.DENY_CACHE)
+                                .decision();
                 decided = decided.decidedAt(state.nowMicros());
                 decided = part.wanted.exempt() ? decided : decided.withBlock(state);
             }
@@ -277,29 +282,13 @@ final class MultiLimitCall {
             }
             return refused(taken);
         }
-        List<Reservation> blocked = blockedHere(used, taken);
-        if (blocked != null) {
-            return blocked;
+        if (Arrays.stream(blockedHere).anyMatch(Objects::nonNull)) {
+            // Redis has lost a block that this node knows.
+            giveBack(taken);
+            return refused(blockedHere);
         }
         parts.forEach(part -> rate(part).taken(part.name()));
         return taken;
-    }
-
-    /** Gives all back and rejects the call if this node knows of a block that Redis has lost; null if there is none. */
-    private @Nullable List<Reservation> blockedHere(List<ScriptParameters> used, List<Reservation> taken) {
-        @Nullable Decision[] refusals = new Decision[parts.size()];
-        boolean refused = false;
-        for (int i = 0; i < refusals.length; i++) {
-            Part part = parts.get(i);
-            ScriptReply owed = part.wanted.exempt() ? null : rate(part).blocks.owed(part.caller, used.get(i));
-            refusals[i] = owed == null ? null : owed.decision();
-            refused |= owed != null;
-        }
-        if (!refused) {
-            return null;
-        }
-        giveBack(taken);
-        return refused(refusals);
     }
 
     private static List<Reservation> refused(@Nullable Decision[] refusals) {

@@ -296,20 +296,27 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         current,
                         calls,
                         () -> super.ask(name, operation, current, calls),
-                        replies -> late(name, operation, calls, replies))
-                .thenApply(replies -> {
-                    ScriptReply owed = blocks.owed(text, current);
-                    for (int i = 0; owed != null && i < replies.length; i++) {
-                        if (replies[i].admitted() && !calls.get(i).exempt()) {
-                            // Redis did not know of the block.
-                            if (operation.equals("take")) {
-                                giveBack(calls.get(i), name, replies[i]);
-                            }
-                            replies[i] = owed;
-                        }
-                    }
-                    return replies;
-                });
+                        replies -> late(name, operation, calls, replies),
+                        (replies, owed) -> rejected(name, operation, calls, replies, owed))
+                .thenApply(replies -> rejected(name, operation, calls, replies, blocks.owed(text, current)));
+    }
+
+    /** Rejects what Redis has admitted because it did not know of a block. */
+    private ScriptReply[] rejected(
+            String name,
+            String operation,
+            List<PermitRequest> calls,
+            ScriptReply[] replies,
+            @Nullable ScriptReply owed) {
+        for (int i = 0; owed != null && i < replies.length; i++) {
+            if (replies[i].admitted() && !calls.get(i).exempt()) {
+                if (operation.equals("take")) {
+                    giveBack(calls.get(i), name, replies[i]);
+                }
+                replies[i] = owed;
+            }
+        }
+        return replies;
     }
 
     /** {@inheritDoc} Gives back what it has taken for them, also what this node would have leased; the last grant first. */

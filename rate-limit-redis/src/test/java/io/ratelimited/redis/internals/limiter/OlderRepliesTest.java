@@ -42,6 +42,14 @@ class OlderRepliesTest {
         assertThat(limiter.blocks.beforeAsking("k")).isSameAs(block);
     }
 
+    /** Even if Redis has been told of the block again before anybody looks at the reply. */
+    @Test
+    void theReplyOfARedisThatHasLostABlockHasTheBlock() {
+        assertThat(limiter.blocks.learn("k", BLOCKED, null)).isNull();
+        assertThat(limiter.blocks.learn("k", UNKNOWN, limiter.blocks.beforeAsking("k")))
+                .isEqualTo(BLOCKED);
+    }
+
     @Test
     void aReplyToALaterQuestionSaysThatRedisHasLostTheBlockWhichHolds() {
         limiter.blocks.learn("k", BLOCKED, null);
