@@ -538,7 +538,12 @@ class RateLimitsEndpointWebTest {
         String port = context.getEnvironment().getProperty("local.server.port");
         try {
             URI uri = URI.create("http://localhost:" + port + "/actuator/ratelimits" + path);
-            return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
+            try {
+                return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
+            } catch (IOException ex) {
+                // A server that has answered without reading the body closes the connection, perhaps under this request.
+                return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+            }
         } catch (IOException | InterruptedException ex) {
             throw new IllegalStateException(ex);
         }
