@@ -541,7 +541,8 @@ class RateLimitsEndpointWebTest {
             try {
                 return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
             } catch (IOException ex) {
-                // A server that has answered without reading the body closes the connection, perhaps under this request.
+                // A server that has answered without reading the body closes the connection, perhaps under this
+                // request.
                 return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
             }
         } catch (IOException | InterruptedException ex) {
