@@ -10,6 +10,7 @@ import io.ratelimited.spring.internals.expression.CallExpression;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.PropertyText;
 import java.net.InetAddress;
 import java.net.URI;
 import java.net.UnknownHostException;
@@ -66,6 +67,17 @@ public final class LimitedClients {
                 }
             }
         });
+        clients.forEach((name, properties) -> LOG.info(described(name, properties)));
+    }
+
+    /** What applies to the calls of a client, so that the log of a deployment shows it. */
+    private static String described(String name, ClientProperties client) {
+        String wait = client.policy() == Policy.WAIT ? " up to " + PropertyText.of(client.maxWait()) : "";
+        String key = client.key() == null || client.key().isBlank() ? "" : ", key " + client.key();
+        return "Client " + name + ": hosts " + client.hosts() + ", limits " + orEmpty(client.limits()) + ", obey "
+                + client.obey().stream().map(PropertyText::of).toList() + ", max-pause "
+                + PropertyText.of(client.maxPause()) + ", policy " + PropertyText.of(client.policy()) + wait + key
+                + " (rate-limit.clients." + name + ")";
     }
 
     private static Terms terms(
