@@ -3,7 +3,6 @@ package io.ratelimited.core.several;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
@@ -181,45 +180,9 @@ public final class AllOf {
         return permits;
     }
 
-    /** Returns the claim of a call whose other limits decide later. */
-    static Claim undecided(Claim claim) {
-        record Undecided(
-                RateLimiter limiter,
-                @Nullable Object key,
-                long permits,
-                long maxWaitNanos,
-                int rank,
-                long patienceNanos,
-                boolean isExemptFromBlocks)
-                implements Claim {
-
-            @Override
-            public boolean isUndecided() {
-                return true;
-            }
-        }
-        return new Undecided(
-                claim.limiter(),
-                claim.key(),
-                claim.permits(),
-                claim.maxWaitNanos(),
-                claim.rank(),
-                claim.patienceNanos(),
-                claim.isExemptFromBlocks());
-    }
-
     /** Returns the claim with another number of permits. */
     static Claim withPermits(Claim claim, long permits) {
-        return permits == claim.permits()
-                ? claim
-                : Claim.of(
-                        claim.limiter(),
-                        claim.key(),
-                        permits,
-                        claim.maxWaitNanos(),
-                        claim.rank(),
-                        claim.patienceNanos(),
-                        claim.isExemptFromBlocks());
+        return permits == claim.permits() ? claim : new StatedClaim(claim, permits, false);
     }
 
     /**

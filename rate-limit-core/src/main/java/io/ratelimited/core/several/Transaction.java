@@ -243,7 +243,7 @@ final class Transaction {
             return completed(MemoryClaims.take(all, wait));
         }
         for (int i = 0; i < all.length && !isLast; i++) {
-            all[i] = AllOf.undecided(all[i]);
+            all[i] = new StatedClaim(all[i], all[i].permits(), true);
         }
         Claim first = all[0];
         if (all.length > 1) {
