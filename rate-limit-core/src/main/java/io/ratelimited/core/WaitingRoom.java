@@ -97,6 +97,9 @@ public final class WaitingRoom {
      * @throws RateLimiterClosedException if the queue is closed; the waiter has been cancelled
      */
     public boolean await(long deadline, Waiter waiter) throws InterruptedException {
+        if (isOver(deadline)) {
+            return waiter.mayGo();
+        }
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return false;
@@ -119,6 +122,11 @@ public final class WaitingRoom {
             throw new RateLimiterClosedException();
         }
         return waiter.mayGo();
+    }
+
+    /** Then no seat is needed, as by a call that asks a second time. */
+    private boolean isOver(long deadline) {
+        return deadline - ticker.nanos() <= 0;
     }
 
     /** A waiting thread, which closing the room wakes up by an interrupt that nobody else sees. */
@@ -168,6 +176,9 @@ public final class WaitingRoom {
 
     /** {@link #await(long, Waiter)} without blocking a thread. */
     public CompletableFuture<Boolean> awaitAsync(long deadline, Waiter waiter) {
+        if (isOver(deadline)) {
+            return CompletableFuture.completedFuture(waiter.mayGo());
+        }
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return CompletableFuture.completedFuture(false);

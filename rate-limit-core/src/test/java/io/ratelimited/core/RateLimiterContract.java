@@ -691,6 +691,25 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isZero();
     }
 
+    /** It needs no seat any more. */
+    @Test
+    void whoMayGoAfterAWaitMayGoStillWhenOthersWait() throws Exception {
+        RateLimiter limiter =
+                limiter(limit(Algorithm.TOKEN_BUCKET).toBuilder().maxWaiting(1).build());
+        exhaust(limiter, "k");
+        long longest = Duration.ofHours(1).toNanos();
+        Reservation first = limiter.reserve("k", 1, longest);
+        CompletableFuture<Boolean> turn = first.awaitAsync();
+        ticker.advanceNanos(first.waitNanos());
+        assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        CompletableFuture<Boolean> next = limiter.reserve("k", 1, longest).awaitAsync();
+        assertThat(limiter.waiting()).isOne();
+        assertThat(first.awaitAsync()).isCompletedWithValue(true);
+        assertThat(first.await()).isTrue();
+        assertThat(first.isRefused()).isFalse();
+        next.cancel(false);
+    }
+
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,

@@ -392,6 +392,21 @@ class BlocksTest {
     }
 
     @Test
+    void aBlockThatRedisHasLostIsNamedBesideALimitThatRejectsForLessTime() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter blocking = backend.limiter(limit(), RedisLimitOptions.DEFAULTS);
+        RateLimiter other = backend.limiter(
+                Limit.of("searches", Algorithm.TOKEN_BUCKET).rate("1/s").build(), RedisLimitOptions.DEFAULTS);
+        offend(blocking);
+        REDIS.server().ask(commands -> commands.flushall());
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(other.tryAcquire("k", 1)).isTrue();
+        Reservation refused = AllOf.reserve(List.of(Claim.of(other, "k", 1, 0), Claim.of(blocking, "k", 1, 0)));
+        assertThat(AllOf.refusals(refused)).doesNotContainNull();
+        assertThat(refused.decision().retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
+    }
+
+    @Test
     void aBlockThatBeginsAndEndsInAnOutageKeepsItsLevel() {
         Limit limit = builder()
                 .rate("2/h")

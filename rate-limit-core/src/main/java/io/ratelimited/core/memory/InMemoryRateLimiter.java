@@ -9,7 +9,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.internals.memory.CellRateLimiter;
-import io.ratelimited.core.internals.memory.block.BlockObservers;
 import io.ratelimited.core.internals.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
@@ -30,7 +29,6 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     /** Default of the maximum number of keys. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final BlockObservers observers;
     private final MemoryLimiter limiter;
 
     /** Creates a limiter on the system clock, for up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
@@ -52,30 +50,24 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     /** @param maximumKeys the maximum number of tracked keys, 1 or more; called once, for the first key */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
-        this.observers = new BlockObservers();
         this.limiter = limit.algorithm().countsCallsInFlight()
                 ? new ConcurrencyLimiter(limit, ticker)
-                : new CellRateLimiter(limit, ticker, maximumKeys, observers::tell);
+                : new CellRateLimiter(limit, ticker, maximumKeys);
     }
 
-    private InMemoryRateLimiter(MemoryLimiter limiter, BlockObservers observers) {
+    private InMemoryRateLimiter(MemoryLimiter limiter) {
         this.limiter = limiter;
-        this.observers = observers;
     }
 
     @Override
     public RateLimiter ofCallers(UnaryOperator<Limit> numbers) {
-        return limiter instanceof CellRateLimiter cells
-                ? new InMemoryRateLimiter(cells.ofCallers(numbers), observers)
-                : MemoryLimiter.super.ofCallers(numbers);
+        return new InMemoryRateLimiter((MemoryLimiter) limiter.ofCallers(numbers));
     }
 
     @Override
     public RateLimiter ofKnownCaller(Object key) {
         RateLimiter known = limiter.ofKnownCaller(key);
-        return known != limiter && known instanceof CellRateLimiter cells
-                ? new InMemoryRateLimiter(cells, observers)
-                : this;
+        return known.equals(limiter) ? this : new InMemoryRateLimiter((MemoryLimiter) known);
     }
 
     @Override
@@ -150,7 +142,7 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
 
     @Override
     public void onBlock(Consumer<BlockedKey> observer) {
-        observers.add(observer);
+        limiter.onBlock(observer);
     }
 
     @Override

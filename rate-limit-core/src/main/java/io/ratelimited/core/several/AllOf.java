@@ -2,12 +2,14 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
+import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -43,6 +45,15 @@ import org.jspecify.annotations.Nullable;
  * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
  */
 public final class AllOf {
+
+    /** "Never" before every time, and an unknown time behind it. */
+    private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
+                    (Decision refusal) -> !refusal.never())
+            .thenComparing(
+                    Decision::retryAfter,
+                    Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
+            .thenComparing(refusal -> refusal.source() == Source.UNAVAILABLE)
+            .thenComparing(Decision::limit);
 
     private AllOf() {}
 
@@ -107,7 +118,7 @@ public final class AllOf {
      * @param refusals rejections by the index of the claim, from 0; null for a claim whose limit would admit the call
      */
     public static Reservation refused(@Nullable Decision[] refusals) {
-        return new Rejection(refusals);
+        return new JointReservation(refusals);
     }
 
     /** Creates the rejection of a call after the limits that reject it were notified. */
@@ -125,7 +136,7 @@ public final class AllOf {
      * limit has rejected the call, because its caller gave up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
-        return reservation instanceof Joint all ? all.refusals() : new Decision[] {reservation.decision()};
+        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
     }
 
     /**
@@ -134,12 +145,20 @@ public final class AllOf {
      * @param refusals one or more of them not null
      */
     public static int decisive(@Nullable Decision[] refusals) {
-        return Joint.decisive(refusals);
+        int decisive = -1;
+        for (int i = 0; i < refusals.length; i++) {
+            Decision refusal = refusals[i];
+            Decision longest = decisive < 0 ? null : refusals[decisive];
+            if (refusal != null && (longest == null || LONGEST_FIRST.compare(refusal, longest) < 0)) {
+                decisive = i;
+            }
+        }
+        return decisive;
     }
 
     /** Returns the reservation of a single claim within one of several, by the index of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
-        return reservation instanceof Joint all ? all.member(claim) : reservation;
+        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
     }
 
     /**
@@ -161,45 +180,9 @@ public final class AllOf {
         return permits;
     }
 
-    /** Returns the claim of a call whose other limits decide later. */
-    static Claim undecided(Claim claim) {
-        record Undecided(
-                RateLimiter limiter,
-                @Nullable Object key,
-                long permits,
-                long maxWaitNanos,
-                int rank,
-                long patienceNanos,
-                boolean isExemptFromBlocks)
-                implements Claim {
-
-            @Override
-            public boolean isUndecided() {
-                return true;
-            }
-        }
-        return new Undecided(
-                claim.limiter(),
-                claim.key(),
-                claim.permits(),
-                claim.maxWaitNanos(),
-                claim.rank(),
-                claim.patienceNanos(),
-                claim.isExemptFromBlocks());
-    }
-
     /** Returns the claim with another number of permits. */
     static Claim withPermits(Claim claim, long permits) {
-        return permits == claim.permits()
-                ? claim
-                : Claim.of(
-                        claim.limiter(),
-                        claim.key(),
-                        permits,
-                        claim.maxWaitNanos(),
-                        claim.rank(),
-                        claim.patienceNanos(),
-                        claim.isExemptFromBlocks());
+        return permits == claim.permits() ? claim : new StatedClaim(claim, permits, false);
     }
 
     /**

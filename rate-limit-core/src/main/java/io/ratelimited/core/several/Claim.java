@@ -30,16 +30,7 @@ public interface Claim extends Call {
             int rank,
             long patienceNanos,
             boolean exemptFromBlocks) {
-        record Stated(
-                RateLimiter limiter,
-                @Nullable Object key,
-                long permits,
-                long maxWaitNanos,
-                int rank,
-                long patienceNanos,
-                boolean isExemptFromBlocks)
-                implements Claim {}
-        return new Stated(limiter, key, permits, maxWaitNanos, rank, patienceNanos, exemptFromBlocks);
+        return new StatedClaim(limiter, key, permits, maxWaitNanos, rank, patienceNanos, exemptFromBlocks, false);
     }
 
     /** Takes the permits of this claim only. */

@@ -6,16 +6,17 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.internals.Permits;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The permits of several limits that one call has taken. It waits for all of them together. If one limit rejects it meanwhile,
- * or the caller gives up, every limit gets its permits back, and then the caller learns it. Thread-safe.
+ * The permits of several limits that one call has taken, or its rejection. It waits for all of them together. If one limit
+ * rejects it meanwhile, or the caller gives up, every limit gets its permits back, and then the caller learns it. Thread-safe.
  */
-final class JointReservation implements Joint {
+class JointReservation implements Reservation {
 
     /**
      * The members, or {@link Ended}: one field, because every call under several limits has it. Written before others can know
@@ -23,9 +24,10 @@ final class JointReservation implements Joint {
      */
     private Object state;
 
-    /** A call that was rejected while it waited. */
+    /** A call that was rejected. */
     private static final class Ended {
 
+        /** None if it was not admitted. */
         private final Reservation[] members;
         /** Found before the permits were given back. */
         private final @Nullable Decision[] refusals;
@@ -38,6 +40,11 @@ final class JointReservation implements Joint {
 
     JointReservation(Reservation... members) {
         this.state = members;
+    }
+
+    /** As {@link AllOf#refused(Decision[])}. */
+    JointReservation(@Nullable Decision[] refusals) {
+        this.state = new Ended(new Reservation[0], refusals);
     }
 
     private Reservation[] members() {
@@ -75,9 +82,10 @@ final class JointReservation implements Joint {
         return refusals;
     }
 
-    @Override
-    public Reservation member(int claim) {
-        return members()[claim];
+    /** As {@link AllOf#member}. */
+    Reservation member(int claim) {
+        Reservation[] members = members();
+        return members.length == 0 ? this : members[claim];
     }
 
     /** A member that is refused before the call waits has not ended the call: {@link #await} does, and gives back the others. */
@@ -109,8 +117,9 @@ final class JointReservation implements Joint {
         return false;
     }
 
-    @Override
-    public @Nullable Decision[] refusals() {
+    /** As {@link AllOf#refusals}. */
+    @Nullable
+    Decision[] refusals() {
         if (state instanceof Ended ended) {
             return ended.refusals.clone();
         }
@@ -128,17 +137,32 @@ final class JointReservation implements Joint {
         return decisions;
     }
 
+    /** The decision of the longest refusal, else of the longest wait. */
+    @Override
+    public Decision decision() {
+        return decisive(refusals());
+    }
+
+    static Decision decisive(@Nullable Decision[] refusals) {
+        return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+    }
+
     @Override
     public boolean await() throws InterruptedException {
         boolean admitted = false;
         try {
-            admitted = !isRefused() && awaitAll();
+            admitted = !isRefused() && awaitAll() && awaitNext();
             return admitted;
         } finally {
             if (!admitted) {
                 end();
             }
         }
+    }
+
+    /** What follows the wait; true if nothing does. */
+    boolean awaitNext() throws InterruptedException {
+        return true;
     }
 
     /** A single wait sleeps in the thread of the caller. Several begin together, so that the first refusal ends all. */
@@ -176,27 +200,42 @@ final class JointReservation implements Joint {
             return CompletableFuture.completedFuture(false);
         }
         CompletableFuture<Boolean> answer = new CompletableFuture<>();
-        Waits waits = new Waits(members());
         answer.whenComplete((admitted, cancellation) -> {
-            waits.stop();
             if (cancellation != null) {
                 cancel();
             }
         });
-        waits.outcome.whenComplete((admitted, failure) -> {
+        Waits waits = new Waits(members());
+        follow(waits.outcome, waits::stop, answer, () -> goOn(answer));
+        return answer;
+    }
+
+    /** {@link #awaitNext} without blocking a thread: completes the answer. */
+    void goOn(CompletableFuture<Boolean> answer) {
+        answer.complete(true);
+    }
+
+    /** Runs the next step when a wait lets the call go; else gives everything back, and then reports the refusal or failure. */
+    final void follow(
+            CompletableFuture<Boolean> wait, Runnable stop, CompletableFuture<Boolean> answer, Runnable next) {
+        answer.whenComplete((admitted, cancellation) -> stop.run());
+        wait.whenComplete((admitted, failure) -> {
             if (failure == null && admitted) {
-                answer.complete(true);
-                return;
-            }
-            waits.stop();
-            end();
-            if (failure == null) {
-                answer.complete(false);
+                next.run();
             } else {
-                answer.completeExceptionally(failure);
+                stop.run();
+                fail(answer, failure);
             }
         });
-        return answer;
+    }
+
+    final void fail(CompletableFuture<Boolean> answer, @Nullable Throwable failure) {
+        end();
+        if (failure == null) {
+            answer.complete(false);
+        } else {
+            answer.completeExceptionally(failure);
+        }
     }
 
     /** Notes why the call was refused, if it was, and gives everything back. */
@@ -237,6 +276,11 @@ final class JointReservation implements Joint {
         if (settled == 0 && refusal != null) {
             throw refusal;
         }
+    }
+
+    @Override
+    public final void release() {
+        release(End.ANSWERED);
     }
 
     @Override

@@ -227,7 +227,7 @@ final class Transaction {
 
     /** By the number in the group; null if it was admitted. One that waits may have been refused after the others. */
     private static @Nullable Decision @Nullable [] refusals(List<Reservation> decided) {
-        return decided.get(0) instanceof Rejection together
+        return decided.get(0) instanceof JointReservation together
                 ? together.refusals()
                 : JointReservation.refusalsOf(decided.toArray(Reservation[]::new));
     }
@@ -243,7 +243,7 @@ final class Transaction {
             return completed(MemoryClaims.take(all, wait));
         }
         for (int i = 0; i < all.length && !isLast; i++) {
-            all[i] = AllOf.undecided(all[i]);
+            all[i] = new StatedClaim(all[i], all[i].permits(), true);
         }
         Claim first = all[0];
         if (all.length > 1) {

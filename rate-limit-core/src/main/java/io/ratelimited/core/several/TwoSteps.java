@@ -11,24 +11,20 @@ import org.jspecify.annotations.Nullable;
 /**
  * A call that takes its places after a wait, so that no sleeper holds them: a transaction over the limits for which it waits,
  * then one over all of the places. They are taken in one step, as by a call that need not wait: so no two calls hold places
- * crosswise and wait for each other. Thread-safe.
+ * crosswise and wait for each other. They are taken once, however often the caller waits. Thread-safe.
  */
-final class TwoSteps implements Joint {
+final class TwoSteps extends JointReservation {
 
     /** {@link Later} where the second transaction decides. */
-    private final Reservation[] members;
-
-    private final JointReservation first;
+    private final Reservation[] all;
     /** What the second transaction has decided. Guarded by this. */
     private @Nullable Reservation second;
     /** Whether the call has ended: what is decided afterwards is given back. Guarded by this. */
     private boolean over;
 
-    private TwoSteps(Reservation[] members) {
-        this.members = members;
-        this.first = new JointReservation(Arrays.stream(members)
-                .filter(member -> !(member instanceof Later))
-                .toArray(Reservation[]::new));
+    private TwoSteps(Reservation[] all) {
+        super(Arrays.stream(all).filter(member -> !(member instanceof Later)).toArray(Reservation[]::new));
+        this.all = all;
     }
 
     /** The reservation of a call that has taken its permits. */
@@ -42,7 +38,7 @@ final class TwoSteps implements Joint {
     }
 
     private Claim[] claims() {
-        return Arrays.stream(members)
+        return Arrays.stream(all)
                 .filter(Later.class::isInstance)
                 .map(later -> ((Later) later).claim())
                 .toArray(Claim[]::new);
@@ -52,96 +48,80 @@ final class TwoSteps implements Joint {
         return second;
     }
 
-    /** Keeps what the second transaction has decided; false if the call has ended, and all was given back. */
-    private boolean keeps(Reservation decided) {
+    /**
+     * Keeps what the second transaction has decided, and gives it back if the call has ended, or has it from another wait.
+     *
+     * @return what the call has; null if it has ended
+     */
+    private @Nullable Reservation kept(Reservation decided) {
+        Reservation kept;
         synchronized (this) {
-            if (!over) {
+            if (!over && second == null) {
                 second = decided;
-                return true;
             }
+            kept = over ? null : second;
         }
-        decided.cancel();
-        return false;
+        if (!decided.equals(kept)) {
+            decided.cancel();
+        }
+        return kept;
     }
 
     /** Ends the call, and returns what the second transaction has taken. */
-    private synchronized @Nullable Reservation end() {
+    private synchronized @Nullable Reservation over() {
         over = true;
         return second;
     }
 
     @Override
-    public boolean await() throws InterruptedException {
-        boolean admitted = false;
-        try {
-            if (first.await()) {
-                Reservation places = AllOf.reserve(claims());
-                admitted = keeps(places) && places.await();
-            }
-            return admitted;
-        } finally {
-            if (!admitted) {
-                cancel();
-            }
-        }
+    boolean awaitNext() throws InterruptedException {
+        Reservation places = second();
+        places = places == null ? kept(AllOf.reserve(claims())) : places;
+        return places != null && places.await();
     }
 
     @Override
-    public CompletableFuture<Boolean> awaitAsync() {
-        CompletableFuture<Boolean> answer = new CompletableFuture<>();
-        answer.whenComplete((admitted, cancellation) -> {
-            if (cancellation != null) {
-                cancel();
-            }
-        });
-        follow(
-                first.awaitAsync(),
-                answer,
-                () -> AllOf.reserveAsync(claims(), Callbacks.MAY_BLOCK).whenComplete((places, failure) -> {
-                    if (failure != null || !keeps(places)) {
-                        fail(answer, failure);
-                        return;
-                    }
-                    try {
-                        follow(places.awaitAsync(), answer, () -> answer.complete(true));
-                    } catch (RuntimeException | Error ex) {
-                        fail(answer, ex);
-                    }
-                }));
-        return answer;
-    }
-
-    /** Runs the next step when the call may go. */
-    private void follow(CompletableFuture<Boolean> wait, CompletableFuture<Boolean> answer, Runnable next) {
-        answer.whenComplete((admitted, cancellation) -> wait.cancel(false));
-        wait.whenComplete((admitted, failure) -> {
-            if (failure == null && admitted) {
-                next.run();
-            } else {
+    void goOn(CompletableFuture<Boolean> answer) {
+        Reservation known = second();
+        if (known != null) {
+            goOn(known, answer);
+            return;
+        }
+        AllOf.reserveAsync(claims(), Callbacks.MAY_BLOCK).whenComplete((decided, failure) -> {
+            Reservation places = failure == null ? kept(decided) : null;
+            if (places == null) {
                 fail(answer, failure);
+            } else {
+                goOn(places, answer);
             }
         });
     }
 
-    /** Gives everything back, and then reports the refusal or the failure. */
-    private void fail(CompletableFuture<Boolean> answer, @Nullable Throwable failure) {
-        cancel();
-        if (failure == null) {
-            answer.complete(false);
-        } else {
-            answer.completeExceptionally(failure);
+    private void goOn(Reservation places, CompletableFuture<Boolean> answer) {
+        try {
+            CompletableFuture<Boolean> wait = places.awaitAsync();
+            follow(wait, () -> wait.cancel(false), answer, () -> answer.complete(true));
+        } catch (RuntimeException | Error ex) {
+            fail(answer, ex);
         }
     }
 
     @Override
     public void cancel() {
-        JointReservation.undo(new @Nullable Reservation[] {first, end()});
+        Reservation places = over();
+        try {
+            if (places != null) {
+                places.cancel();
+            }
+        } finally {
+            super.cancel();
+        }
     }
 
     @Override
     public void release(End end) {
-        Reservation places = end();
-        first.release(end);
+        Reservation places = over();
+        super.release(end);
         if (places != null) {
             places.release(end);
         }
@@ -164,55 +144,37 @@ final class TwoSteps implements Joint {
         }
     }
 
-    /** {@inheritDoc} Places cost nothing. */
     @Override
-    public void settle(long permits) {
-        first.settle(permits);
-    }
-
-    @Override
-    public void settle(long permits, boolean mayBlock) {
-        first.settle(permits, mayBlock);
-    }
-
-    @Override
-    public Reservation member(int claim) {
-        Reservation member = members[claim];
+    Reservation member(int claim) {
+        Reservation member = all[claim];
         Reservation places = member instanceof Later ? second() : null;
         return places == null ? member : AllOf.member(places, laterBefore(claim));
     }
 
     private int laterBefore(int claim) {
-        int before = 0;
-        for (int i = 0; i < claim; i++) {
-            before += members[i] instanceof Later ? 1 : 0;
-        }
-        return before;
+        return (int)
+                Arrays.stream(all, 0, claim).filter(Later.class::isInstance).count();
     }
 
     @Override
-    public @Nullable Decision[] refusals() {
+    @Nullable
+    Decision[] refusals() {
         Reservation places = second();
-        @Nullable Decision[] own = AllOf.refusals(places == null ? first : places);
-        @Nullable Decision[] all = new Decision[members.length];
+        @Nullable Decision[] own = places == null ? super.refusals() : AllOf.refusals(places);
+        @Nullable Decision[] refusals = new Decision[all.length];
         int next = 0;
-        for (int i = 0; i < members.length; i++) {
-            if (members[i] instanceof Later == (places != null)) {
-                all[i] = own[next++];
+        for (int i = 0; i < all.length; i++) {
+            if (all[i] instanceof Later == (places != null)) {
+                refusals[i] = own[next++];
             }
         }
-        return all;
+        return refusals;
     }
 
     @Override
     public boolean isRefused() {
         Reservation places = second();
-        return places == null ? first.isRefused() : places.isRefused();
-    }
-
-    @Override
-    public long waitNanos() {
-        return first.waitNanos();
+        return places == null ? super.isRefused() : places.isRefused();
     }
 
     @Override
@@ -220,9 +182,9 @@ final class TwoSteps implements Joint {
         return !isRefused();
     }
 
-    /** {@inheritDoc} Before the places are decided, that of the limit for which the call waits. */
+    /** {@inheritDoc} Of a call that was not rejected, it is that of the limit for which it waits first. */
     @Override
     public Decision decision() {
-        return isRefused() ? Joint.super.decision() : first.decision();
+        return decisive(isRefused() ? refusals() : super.refusals());
     }
 }

@@ -133,6 +133,21 @@ class LostPermitsTest {
         assertThat(one.peek("key", 1, 0).admitted()).isTrue();
     }
 
+    /** As someone does who has waited without a thread, and then waits with one, to be sure. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whoWaitsTwiceTakesItsPlacesOnce(boolean blocking) throws Exception {
+        Reservation call = AllOf.reserve(List.of(claim(rate, HOUR), claim(five, HOUR), claim(one, HOUR)));
+        assertThat(waitForTheRate(call, blocking).call()).isTrue();
+        assertThat(call.await()).isTrue();
+        assertThat(call.awaitAsync().get()).isTrue();
+        assertThat(five.peek("key", 1, 0).remaining()).isEqualTo(4);
+        call.release();
+        call.await();
+        assertThat(five.peek("key", 1, 0).remaining()).isEqualTo(5);
+        assertThat(one.peek("key", 1, 0).admitted()).isTrue();
+    }
+
     /** Does something when a place has been decided, under the lock of several limits. */
     private static RateLimiter watched(RateLimiter place, Runnable decided) {
         return (RateLimiter) Proxy.newProxyInstance(

@@ -116,7 +116,7 @@ public abstract class SeveralStress {
         try {
             if (random.nextBoolean()) {
                 Reservation call = AllOf.reserve(claims);
-                if (call.await()) {
+                if (call.await() && (random.nextInt(8) > 0 || call.await())) {
                     end(random, claims, call);
                 }
             } else {
@@ -144,6 +144,10 @@ public abstract class SeveralStress {
             throw ex;
         }
         CompletableFuture<Boolean> turn = call.awaitAsync();
+        if (random.nextInt(8) == 0) {
+            // Somebody waits a second time.
+            call.awaitAsync();
+        }
         if (random.nextInt(4) == 0) {
             pause(random);
             turn.cancel(false);

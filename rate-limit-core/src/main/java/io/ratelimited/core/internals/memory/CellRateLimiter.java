@@ -11,6 +11,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.internals.memory.block.BlockObservers;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.time.Duration;
@@ -53,25 +54,17 @@ public class CellRateLimiter implements MemoryLimiter {
     private volatile @Nullable CachedCells keyed;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
     private volatile boolean joined;
-    /** Hears of each block that starts, under no lock. */
-    private final Consumer<BlockedKey> observer;
+
+    private final BlockObservers observers;
     /** Whether any key has been blocked. */
     private volatile boolean blocked;
 
     /** @param maximumKeys the largest number of keys to remember, asked when the first key comes */
-    CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
-        this(limit, ticker, maximumKeys, begun -> {});
-    }
-
-    /**
-     * @param maximumKeys the largest number of keys to remember, asked when the first key comes
-     * @param observer hears of each block that starts, under no lock
-     */
     @SuppressWarnings("this-escape") // only a test extends it
-    public CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys, Consumer<BlockedKey> observer) {
+    public CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
         this.whole = this;
         this.numbers = UnaryOperator.identity();
-        this.observer = observer;
+        this.observers = new BlockObservers();
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
@@ -85,7 +78,7 @@ public class CellRateLimiter implements MemoryLimiter {
     private CellRateLimiter(CellRateLimiter whole, UnaryOperator<Limit> numbers) {
         this.whole = whole;
         this.numbers = numbers;
-        this.observer = whole.observer;
+        this.observers = whole.observers;
         this.clock = whole.clock;
         this.waitingRoom = whole.waitingRoom;
         this.maximumKeys = whole.maximumKeys;
@@ -444,7 +437,7 @@ public class CellRateLimiter implements MemoryLimiter {
             long left = cell.left(clock.sinceBegin());
             if (taken == BlockCell.Step.BEGUN) {
                 whole.blocked = true;
-                observer.accept(
+                observers.tell(
                         new BlockedKey(CanonicalKey.ofText(key.toString()), Duration.ofNanos(left), cell.level()));
             }
             return left > 0;
@@ -770,6 +763,11 @@ public class CellRateLimiter implements MemoryLimiter {
                         CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));
             }
         });
+    }
+
+    @Override
+    public void onBlock(Consumer<BlockedKey> observer) {
+        observers.add(observer);
     }
 
     WaitingRoom waitingRoom() {

@@ -270,25 +270,8 @@ public final class GuardedConnection implements AutoCloseable {
     /**
      * Runs the script with arguments that nobody waits for, now or as the first thing after an outage.
      *
+     * @param on keys of one server
      * @param arguments makes the arguments when the script is sent; null when there is nothing to send any more
-     */
-    public void deliver(DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments) {
-        deliver(kind, key, arguments, () -> {});
-    }
-
-    /**
-     * Runs it in the same way, and a task when Redis has replied.
-     *
-     * @param delivered runs on the thread of the connection: it must not block
-     */
-    public void deliver(
-            DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments, Runnable delivered) {
-        deliver(kind, List.of(key), arguments, reply -> delivered.run());
-    }
-
-    /**
-     * Runs it in the same way on several keys of one server.
-     *
      * @param delivered is given the reply on the thread of the connection: it must not block
      */
     public void deliver(
@@ -303,7 +286,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Charges permits of a key now, or as soon as its server decides. Not repeated when the reply is lost. */
     public void charge(String key, Charge charge) {
-        deliver(DeliveryKind.CHARGE, key, () -> charge.arguments(time()));
+        deliver(DeliveryKind.CHARGE, List.of(key), () -> charge.arguments(time()), reply -> {});
     }
 
     /**

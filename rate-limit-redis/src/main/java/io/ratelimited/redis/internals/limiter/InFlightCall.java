@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -200,8 +201,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
-        limiter.connection()
-                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().fullName(name), this::registration);
+        deliver(DeliveryKind.REGISTRATION, limiter.parameters(), this::registration, () -> {});
     }
 
     private @Nullable ScriptArguments registration() {
@@ -235,12 +235,16 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void deliverEnd(String attempt, Runnable delivered) {
         ScriptParameters parameters = limiter.parameters();
-        limiter.connection()
-                .deliver(
-                        DeliveryKind.END,
-                        parameters.fullName(name),
-                        () -> arguments("cancel", parameters, attempt),
-                        delivered);
+        deliver(DeliveryKind.END, parameters, () -> arguments("cancel", parameters, attempt), delivered);
+    }
+
+    private void deliver(
+            DeliveryKind kind,
+            ScriptParameters parameters,
+            Supplier<@Nullable ScriptArguments> arguments,
+            Runnable delivered) {
+        List<String> key = List.of(parameters.fullName(name));
+        limiter.connection().deliver(kind, key, arguments, reply -> delivered.run());
     }
 
     @Override

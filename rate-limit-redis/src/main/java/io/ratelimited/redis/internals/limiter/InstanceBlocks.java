@@ -204,7 +204,7 @@ final class InstanceBlocks {
         ScriptBlocks rule = current.blocks();
         long now = context.ticker().nanos();
         clockMicros = state.nowMicros() - now / 1_000;
-        if (rule == null || (state.level() == 0 && !known.has(text))) {
+        if (rule == null || (state.level() == 0 && known.find(text) == null)) {
             return null;
         }
         boolean[] news = new boolean[2];

@@ -44,7 +44,7 @@ final class KnownBlocks {
     /** The last block of a key, which may have ended; null if there is none, or it is forgiven. */
     @Nullable
     Known last(String text, ScriptBlocks rule) {
-        Known block = blocks.isEmpty() ? null : blocks.get(text);
+        Known block = find(text);
         return block == null || isForgiven(block, rule, ticker.nanos()) ? null : block;
     }
 
@@ -54,15 +54,10 @@ final class KnownBlocks {
         return text == null || blocks.isEmpty() ? null : blocks.get(text);
     }
 
-    /** Returns whether anything is known of a key. */
-    boolean has(String text) {
-        return !blocks.isEmpty() && blocks.containsKey(text);
-    }
-
     /** The block of a key; null while it is not blocked. */
     @Nullable
     Known running(@Nullable String text) {
-        Known block = text == null || blocks.isEmpty() ? null : blocks.get(text);
+        Known block = find(text);
         return block == null || block.left(ticker.nanos()) <= 0 ? null : block;
     }
 

@@ -81,7 +81,7 @@ final class LocalFallback {
                     shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));
             long share = Math.max(1, held / nodes.sharers());
             return parameters.appendDecided(
-                    parameters.begin("charge", time), sum(Math.min(share, admitted), excess), "");
+                    parameters.begin("charge", time), sum(Math.min(share, admitted), excess), 0, "");
         }
 
         private static long sum(long a, long b) {

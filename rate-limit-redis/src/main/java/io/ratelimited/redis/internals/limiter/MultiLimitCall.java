@@ -245,10 +245,10 @@ final class MultiLimitCall {
             List<ScriptParameters> used, List<Object> reply, long sentAt, @Nullable Known[] asked) {
         List<Reservation> taken = new ArrayList<>(parts.size());
         List<ScriptReply> replies = new ArrayList<>(parts.size());
-        boolean refused = false;
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        boolean admitted = true;
         boolean timed = true;
         List<@Nullable ScriptBlocks> blocks = blocks(used);
-        @Nullable Decision[] blockedHere = new Decision[parts.size()];
         Iterator<ScriptBlocks.State> states = blocks.stream().anyMatch(Objects::nonNull)
                 ? ScriptBlocks.read(reply).iterator()
                 : Collections.emptyIterator();
@@ -260,45 +260,43 @@ final class MultiLimitCall {
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
                 ScriptBlocks.State lost = rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
-                blockedHere[i] = lost == null || part.wanted.exempt()
-                        ? null
-                        : ScriptReply.blocked(lost, used.get(i), Decision.Source.DENY_CACHE)
-                                .decision();
                 decided = decided.decidedAt(state.nowMicros());
-                decided = part.wanted.exempt() ? decided : decided.withBlock(state);
+                if (!part.wanted.exempt()) {
+                    decided = decided.withBlock(lost == null ? state : lost);
+                    // Redis has lost a block that this node knows.
+                    refusals[i] = lost == null || !decided.admitted()
+                            ? null
+                            : ScriptReply.blocked(lost, used.get(i), Decision.Source.DENY_CACHE)
+                                    .decision();
+                }
             }
             replies.add(decided);
             taken.add(rate(part).reservation(part.name(), part.caller, part.wanted, decided));
-            refused |= !decided.admitted();
-            timed &= decided.admitted() || decided.hasRetry();
+            timed &= refusals[i] == null && (decided.admitted() || decided.hasRetry());
+            if (!decided.admitted()) {
+                refusals[i] = decided.decision();
+                admitted = false;
+            }
         }
-        if (refused) {
-            List<Asked> admitted = timed ? admitted(used, replies) : List.of();
+        if (!admitted) {
+            List<Asked> others = timed ? admitted(used, replies) : List.of();
             for (int i = 0; i < parts.size(); i++) {
                 Part part = parts.get(i);
                 if (replies.get(i).hasRetry()) {
-                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, admitted);
+                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, others);
                 }
             }
-            return refused(taken);
-        }
-        if (Arrays.stream(blockedHere).anyMatch(Objects::nonNull)) {
-            // Redis has lost a block that this node knows.
+        } else if (Arrays.stream(refusals).anyMatch(Objects::nonNull)) {
             giveBack(taken);
-            return refused(blockedHere);
+        } else {
+            parts.forEach(part -> rate(part).taken(part.name()));
+            return taken;
         }
-        parts.forEach(part -> rate(part).taken(part.name()));
-        return taken;
+        return refused(refusals);
     }
 
     private static List<Reservation> refused(@Nullable Decision[] refusals) {
         return List.of(AllOf.refused(refusals));
-    }
-
-    private static List<Reservation> refused(List<Reservation> decided) {
-        return refused(decided.stream()
-                .map(one -> one.isRefused() ? one.decision() : null)
-                .toArray(Decision[]::new));
     }
 
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
@@ -363,9 +361,14 @@ final class MultiLimitCall {
                     .forEach(one -> one.join().cancel());
             throw ex;
         }
-        if (reservations.stream().anyMatch(Reservation::isRefused)) {
+        // Before they are given back: then a call that would wait for its place is refused, too.
+        @Nullable
+        Decision[] refusals = reservations.stream()
+                .map(one -> one.isRefused() ? one.decision() : null)
+                .toArray(Decision[]::new);
+        if (Arrays.stream(refusals).anyMatch(Objects::nonNull)) {
             giveBack(reservations);
-            return refused(reservations);
+            return refused(refusals);
         }
         for (int i = 0; i < reservations.size(); i++) {
             if (!parts.get(i).claim.isUndecided()) {

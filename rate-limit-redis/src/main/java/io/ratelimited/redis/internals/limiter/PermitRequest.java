@@ -8,13 +8,11 @@ import org.jspecify.annotations.Nullable;
 /** One call that wants permits; completes with the decision, or with the reason why Redis has not decided. */
 final class PermitRequest extends CompletableFuture<ScriptReply> {
 
-    private final long permits;
+    private final Wanted wanted;
     private final long maxWaitMicros;
     /** As of {@link Wanted#patience}; matters under limits with blocks only. */
     private final long patienceMicros;
 
-    private final boolean exempt;
-    private final boolean undecided;
     /** The mark of the grant that is given back; null for a call that takes. */
     private final @Nullable String refunded;
     /** The text of its key, where that may be blocked; else null. */
@@ -37,11 +35,9 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private PermitRequest(Wanted wanted, @Nullable String refunded, @Nullable String text, @Nullable Object limiter) {
         this.limiter = limiter;
         this.refunded = refunded;
-        this.permits = wanted.permits();
+        this.wanted = wanted;
         this.maxWaitMicros = micros(wanted.maxWait());
         this.patienceMicros = Math.max(maxWaitMicros, micros(wanted.patience()));
-        this.exempt = wanted.exempt();
-        this.undecided = wanted.undecided();
         this.text = text;
     }
 
@@ -56,7 +52,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     }
 
     long permits() {
-        return permits;
+        return wanted.permits();
     }
 
     long maxWaitMicros() {
@@ -68,18 +64,18 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     }
 
     boolean exempt() {
-        return exempt;
+        return wanted.exempt();
     }
 
     boolean undecided() {
-        return undecided;
+        return wanted.undecided();
     }
 
     /** What the script is told about blocks; see {@code decide.lua}. */
     String tail() {
         String judged =
-                exempt ? ScriptBlocks.EXEMPT : patienceMicros > maxWaitMicros ? Long.toString(patienceMicros) : "";
-        return undecided ? judged + ScriptBlocks.UNDECIDED : judged;
+                exempt() ? ScriptBlocks.EXEMPT : patienceMicros > maxWaitMicros ? Long.toString(patienceMicros) : "";
+        return undecided() ? judged + ScriptBlocks.UNDECIDED : judged;
     }
 
     @Nullable
@@ -106,14 +102,14 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     /** Returns whether another call asks for the same, so that both are one group to a script. */
     boolean asksAs(PermitRequest other) {
         return other.refunded == null
-                && exempt == other.exempt
-                && undecided == other.undecided
+                && exempt() == other.exempt()
+                && undecided() == other.undecided()
                 && patienceMicros == other.patienceMicros
-                && takes(other.permits, other.maxWaitMicros);
+                && takes(other.permits(), other.maxWaitMicros);
     }
 
     /** Returns whether it asks for so many permits and waits for so long. */
     boolean takes(long number, long longestWaitMicros) {
-        return refunded == null && permits == number && maxWaitMicros == longestWaitMicros;
+        return refunded == null && permits() == number && maxWaitMicros == longestWaitMicros;
     }
 }

@@ -97,12 +97,19 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     }
 
     private Reservation holdingNothing(@Nullable String text, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), text, 0, reply, end -> {
-            if (end.excess() == 0 && end.reserved() == 0 && !end.mayBlock()) {
-                return reply;
-            }
-            throw Permits.nothingToCharge(limit().name());
-        });
+        return new RedisReservation(
+                context().ticker(),
+                waitingRoom(),
+                text,
+                0,
+                reply,
+                end -> {
+                    if (end.excess() == 0 && end.reserved() == 0 && !end.mayBlock()) {
+                        return reply;
+                    }
+                    throw Permits.nothingToCharge(limit().name());
+                },
+                null);
     }
 
     @Override

@@ -9,7 +9,6 @@ import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.core.internals.Permits;
 import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.limiter.RedisReservation.Charge;
@@ -151,30 +150,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        ScriptParameters current = parameters();
-        if (Permits.requireAsked(permits) == 0
-                && current.blocks() == null
-                && !current.limit().isCharged()) {
-            return true;
-        }
-        String text = CanonicalKey.textOrNull(key);
-        lastCallers.add(text, this, whole != null);
-        if (permits == 0 || InstanceBlocks.byCharge(current, text)) {
-            Reservation taken = reserve(key, permits, 0);
-            taken.release();
-            return !taken.isRefused();
-        }
-        String name = name(text);
-        Wanted wanted = new Wanted(permits, 0);
-        ScriptReply known = known(text, name, wanted);
-        if (known != null) {
-            return known.admitted();
-        }
-        try {
-            return connection().await(submit(name, text, wanted)).admitted();
-        } catch (ExecutionException ex) {
-            return !reserveWithoutRedis(text, wanted, ex).isRefused();
-        }
+        Reservation taken = reserve(key, permits, 0);
+        taken.release();
+        return !taken.isRefused();
     }
 
     /** Asks Redis for its decision about a call, in no other thread: sends it the script, and loads the classes. */

@@ -57,16 +57,6 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     private final AtomicReference<End> end = new AtomicReference<>(End.OPEN);
     private volatile ScriptReply reply;
 
-    RedisReservation(
-            Ticker ticker,
-            WaitingRoom waitingRoom,
-            @Nullable String text,
-            long permits,
-            ScriptReply reply,
-            Charge charge) {
-        this(ticker, waitingRoom, text, permits, reply, charge, null);
-    }
-
     /** @param keep runs when the other limits of the call have admitted it; null for a call that is decided */
     RedisReservation(
             Ticker ticker,

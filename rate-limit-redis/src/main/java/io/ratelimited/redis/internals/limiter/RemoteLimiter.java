@@ -289,7 +289,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(text, wanted, failure);
         return fixed == null
                 ? reserveLocally(text, wanted)
-                : new RedisReservation(context.ticker(), waitingRoom, text, wanted.permits(), fixed, end -> fixed);
+                : new RedisReservation(
+                        context.ticker(), waitingRoom, text, wanted.permits(), fixed, end -> fixed, null);
     }
 
     /** Returns the decision that {@link #reserveWithoutRedis} would make. */

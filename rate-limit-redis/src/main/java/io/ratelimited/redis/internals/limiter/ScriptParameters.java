@@ -225,12 +225,9 @@ final class ScriptParameters {
 
     /**
      * Appends a call that needs no decision: it gives back the permits of a mark, or takes permits that were used already.
+     *
+     * @param longestWait in microseconds
      */
-    ScriptArguments appendDecided(ScriptArguments args, long permits, String mark) {
-        return appendDecided(args, permits, 0, mark);
-    }
-
-    /** {@link #appendDecided(ScriptArguments, long, String)}, with a longest wait in microseconds. */
     ScriptArguments appendDecided(ScriptArguments args, long permits, long longestWait, String tail) {
         return appendCalls(args, 1, permits, longestWait, tail);
     }

@@ -1,8 +1,8 @@
 package io.ratelimited.redis.internals.script;
 
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.internals.memory.block.BlockRule;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -11,11 +11,9 @@ import org.jspecify.annotations.Nullable;
  * The blocks of a limit as {@code block.lua} knows them: its arguments, and its replies. Immutable.
  *
  * @param mark as there
- * @param first microseconds of the first block
- * @param max microseconds of the longest one
  * @param permit the cost of one permit
  */
-public record ScriptBlocks(char mark, long first, long max, double factor, PermitCost.Time permit) {
+public record ScriptBlocks(char mark, BlockRule rule, PermitCost.Time permit) {
 
     /** The end of the name of the key that has a block, behind that of the state it belongs to. Another form has another one. */
     private static final String KEY_END = "~block2";
@@ -31,9 +29,6 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
 
     /** The end of the tail of a call that other limits may still reject. */
     public static final String UNDECIDED = "?";
-
-    /** As in the script. */
-    private static final int MOST_LEVEL = 1000;
 
     /** The numbers of each limit in a reply. */
     private static final int NUMBERS = 6;
@@ -63,15 +58,9 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
 
     /** Null for a limit without blocks. */
     public static @Nullable ScriptBlocks of(Limit limit, PermitCost cost) {
-        Duration block = limit.block();
-        return block == null
+        return limit.block() == null
                 ? null
-                : new ScriptBlocks(
-                        limit.blocksByCharge() ? 'c' : 'b',
-                        ScriptFamily.micros(block),
-                        ScriptFamily.micros(limit.blockMax()),
-                        limit.blockFactor(),
-                        cost.of(1));
+                : new ScriptBlocks(limit.blocksByCharge() ? 'c' : 'b', BlockRule.of(limit), cost.of(1));
     }
 
     /** Returns whether a rejected call is a violation. */
@@ -81,16 +70,12 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
 
     /** Nanoseconds of a block of a level, as the script has it. */
     public long lengthOf(int level) {
-        long length = first;
-        for (int i = 1; i < Math.min(level, MOST_LEVEL) && length < max && factor > 1; i++) {
-            length = (long) Math.min((double) max, Math.ceil(length * factor));
-        }
-        return length * 1_000;
+        return rule.length(level) * 1_000;
     }
 
     /** Nanoseconds without a block after which its level is forgiven. */
     public long quietNanos() {
-        return max * 1_000;
+        return rule.max() * 1_000;
     }
 
     /** The name in Redis of the block of a key, from that of its state. */
@@ -105,7 +90,12 @@ public record ScriptBlocks(char mark, long first, long max, double factor, Permi
      */
     public ScriptArguments appendTo(ScriptArguments args, long liftedMicros) {
         return args.addPacked(
-                Double.toString(factor), first, max, permit.micros(), permit.parts(), Math.max(0, liftedMicros));
+                Double.toString(rule.factor()),
+                rule.first(),
+                rule.max(),
+                permit.micros(),
+                permit.parts(),
+                Math.max(0, liftedMicros));
     }
 
     /** Reads the states of the limits with blocks in a reply, in their order. */

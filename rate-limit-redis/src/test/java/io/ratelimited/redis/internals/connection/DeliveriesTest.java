@@ -31,7 +31,7 @@ class DeliveriesTest {
 
     private void deliverMany() {
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.END, "one:1/" + i, ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, List.of("one:1/" + i), ScriptArguments::new, reply -> {});
         }
     }
 
@@ -70,12 +70,12 @@ class DeliveriesTest {
     void aCommandWhoseArgumentsCannotBeMadeHoldsUpNoOther() {
         outage();
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.CHARGE, "one:1/broken", DeliveriesTest::broken);
+            connection.deliver(DeliveryKind.CHARGE, List.of("one:1/broken"), DeliveriesTest::broken, reply -> {});
         }
         deliverMany();
         recovery();
         assertThat(answerAll()).isEqualTo(Deliveries.MAX_PENDING);
-        connection.deliver(DeliveryKind.CHARGE, "one:1/broken", DeliveriesTest::broken);
+        connection.deliver(DeliveryKind.CHARGE, List.of("one:1/broken"), DeliveriesTest::broken, reply -> {});
         assertThat(one.keys).isEqualTo(all());
     }
 
@@ -83,7 +83,7 @@ class DeliveriesTest {
     void whatNeedNotBeSentAnyMoreHoldsUpNoOther() {
         outage();
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.END, "one:1/ended", () -> null);
+            connection.deliver(DeliveryKind.END, List.of("one:1/ended"), () -> null, reply -> {});
         }
         deliverMany();
         recovery();
@@ -119,11 +119,11 @@ class DeliveriesTest {
         logger.setFilter(line -> !warnings.add(line.getMessage()));
         try {
             outage();
-            connection.deliver(DeliveryKind.END, "one:1/end", ScriptArguments::new);
-            connection.deliver(DeliveryKind.GIVE_BACK, "one:1/back", ScriptArguments::new);
-            connection.deliver(DeliveryKind.CHARGE, "one:1/charge", ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, List.of("one:1/end"), ScriptArguments::new, reply -> {});
+            connection.deliver(DeliveryKind.GIVE_BACK, List.of("one:1/back"), ScriptArguments::new, reply -> {});
+            connection.deliver(DeliveryKind.CHARGE, List.of("one:1/charge"), ScriptArguments::new, reply -> {});
             for (int i = 0; i < Deliveries.MAX_KEPT; i++) {
-                connection.deliver(DeliveryKind.REGISTRATION, "one:1/" + i, ScriptArguments::new);
+                connection.deliver(DeliveryKind.REGISTRATION, List.of("one:1/" + i), ScriptArguments::new, reply -> {});
             }
             recovery();
             answerAll();
@@ -181,7 +181,7 @@ class DeliveriesTest {
         deliverMany();
         int before = servers.lookUps;
         for (int i = 0; i < 10; i++) {
-            connection.deliver(DeliveryKind.END, "two:2/" + i, ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, List.of("two:2/" + i), ScriptArguments::new, reply -> {});
             two.answer();
         }
         assertThat(servers.lookUps - before).isLessThan(MANY);

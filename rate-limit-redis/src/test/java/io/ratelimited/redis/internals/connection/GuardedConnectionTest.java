@@ -224,9 +224,10 @@ class GuardedConnectionTest {
 
     @Test
     void aPrimaryThatTakesOverFromOneThatIsAwayIsToldFirstWhatMustNotBeLost() {
-        connection.onRecovery(() -> connection.deliver(DeliveryKind.END, "new:3/registered", ScriptArguments::new));
+        connection.onRecovery(() ->
+                connection.deliver(DeliveryKind.END, List.of("new:3/registered"), ScriptArguments::new, reply -> {}));
         silence("one:1/a");
-        connection.deliver(DeliveryKind.END, "new:3/ended", ScriptArguments::new);
+        connection.deliver(DeliveryKind.END, List.of("new:3/ended"), ScriptArguments::new, reply -> {});
         servers.primaries.remove("one:1");
         servers.primaries.add("new:3");
         clock.advance(LOOK);
@@ -416,12 +417,12 @@ class GuardedConnectionTest {
         connection.onRecovery(() -> {
             order.addAll(one.keys.subList(1, one.keys.size()));
             assertThat(connection.isDown("one:1/a")).isTrue();
-            connection.deliver(DeliveryKind.END, "one:1/registered", ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, List.of("one:1/registered"), ScriptArguments::new, reply -> {});
         });
         silence("one:1/a");
-        connection.deliver(DeliveryKind.END, "one:1/ended", ScriptArguments::new);
-        connection.deliver(DeliveryKind.END, "one:1/nothing", () -> null);
-        connection.deliver(DeliveryKind.END, "two:2/other", ScriptArguments::new);
+        connection.deliver(DeliveryKind.END, List.of("one:1/ended"), ScriptArguments::new, reply -> {});
+        connection.deliver(DeliveryKind.END, List.of("one:1/nothing"), () -> null, reply -> {});
+        connection.deliver(DeliveryKind.END, List.of("two:2/other"), ScriptArguments::new, reply -> {});
         assertThat(two.keys).containsExactly("two:2/other");
         one.probes.remove().complete(List.of(1L));
         assertThat(order).containsExactly("one:1/ended");
@@ -430,8 +431,8 @@ class GuardedConnectionTest {
 
     @Test
     void whatMayHaveRunIsDeliveredAgainOnlyIfThatDoesNoHarm() {
-        connection.deliver(DeliveryKind.END, "one:1/twice", ScriptArguments::new);
-        connection.deliver(DeliveryKind.CHARGE, "one:1/once", ScriptArguments::new);
+        connection.deliver(DeliveryKind.END, List.of("one:1/twice"), ScriptArguments::new, reply -> {});
+        connection.deliver(DeliveryKind.CHARGE, List.of("one:1/once"), ScriptArguments::new, reply -> {});
         clock.advance(ScriptedServers.TIMEOUT);
         clock.advance(LOOK);
         last("one:1").probes.remove().complete(List.of(1L));

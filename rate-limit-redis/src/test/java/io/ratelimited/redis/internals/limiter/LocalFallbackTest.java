@@ -6,6 +6,8 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.internals.connection.GuardedConnection;
 import io.ratelimited.redis.internals.connection.KeyNames;
@@ -282,6 +284,38 @@ class LocalFallbackTest {
             clock.advance(Duration.ofMillis(20));
         }
         assertThat(server.sent.stream().map(Sent::tail).distinct()).hasSize(calls);
+    }
+
+    /** Another call comes between the check and the charge. */
+    @Test
+    void aLimitThatWouldHaveLetACallWaitIsNotNamedWhenAnotherOneRejectsIt() {
+        connection.close();
+        RedisConcurrencyLimiter flights = new RedisConcurrencyLimiter(
+                context,
+                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1).build(),
+                "",
+                failure -> null);
+        flights.reserveLocally("key", 1, 0);
+        Deque<RedisRateLimiter> between = new ArrayDeque<>();
+        RedisRateLimiter rate = new RedisRateLimiter(
+                context,
+                Limit.of("rate", Algorithm.FIXED_WINDOW).rate("1/d").build(),
+                "",
+                failure -> {
+                    // The second time it is charged.
+                    RedisRateLimiter self = between.removeFirst();
+                    if (between.isEmpty()) {
+                        self.reserveLocally("key", 1, 0);
+                    }
+                    return null;
+                },
+                0,
+                10);
+        between.addAll(List.of(rate, rate));
+        Reservation refused = AllOf.reserve(List.of(Claim.of(flights, "key", 1, 1_000), Claim.of(rate, "key", 1, 0)));
+        assertThat(AllOf.refusals(refused)[0]).isNull();
+        assertThat(AllOf.refusals(refused)[1]).isNotNull();
+        assertThat(flights.waiting()).isZero();
     }
 
     /** As those of budgets that no caller has any more. */

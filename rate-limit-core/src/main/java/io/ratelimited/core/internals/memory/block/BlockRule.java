@@ -64,9 +64,9 @@ public record BlockRule(long first, double factor, long max) {
     }
 
     /** Length of the block of a level, in microseconds. */
-    long length(int level) {
+    public long length(int level) {
         long length = first;
-        for (int i = 1; i < level && length < max && factor > 1; i++) {
+        for (int i = 1; i < Math.min(level, MOST_LEVEL) && length < max && factor > 1; i++) {
             // A fraction that is lost each time would keep a short block from ever growing.
             length = Math.min(max, (long) Math.ceil(length * factor));
         }
