@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.autoconfigure.KnownProperties.Unknown;
+import io.ratelimited.spring.internals.boot.NamedBackends;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.SimilarName;
 import java.util.HashSet;
@@ -49,6 +50,8 @@ final class IgnoredProperties implements SmartInitializingSingleton {
     private static final Pattern OF_SERVICE =
             Pattern.compile(".*_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\\d+_(TCP|UDP).*)?)");
 
+    private static final ConfigurationPropertyName REDIS_URL = ConfigurationPropertyName.of("rate-limit.redis.url");
+
     private final ApplicationContext context;
 
     IgnoredProperties(ApplicationContext context) {
@@ -66,6 +69,10 @@ final class IgnoredProperties implements SmartInitializingSingleton {
                                     + " Rename the prefix to rate-limit." + member + ". [RL-271]");
                 }
             }
+        }
+        if (isPresent(REDIS_URL, environment) && NamedBackends.of(environment).isEmpty()) {
+            LOG.warn("Property " + REDIS_URL + " has no effect: no property sets a backend, so each instance enforces the limits"
+                    + " on its own. Set rate-limit.backend: redis, or memory if that is meant. [RL-273]");
         }
         Map<String, String> ignored = ignored(context);
         if (context.getParent() != null) {

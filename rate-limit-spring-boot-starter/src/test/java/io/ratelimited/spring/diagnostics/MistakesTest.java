@@ -46,6 +46,18 @@ class MistakesTest {
                                         + " the prefix to rate-limit.limits. [RL-271]"));
     }
 
+    /** Each instance would silently enforce all of each limit. */
+    @Test
+    void anAddressOfRedisWithoutABackendIsWarnedOf(CapturedOutput output) {
+        ApplicationContextRunner addressed = application.withPropertyValues("rate-limit.redis.url=redis://localhost:1");
+        addressed.withPropertyValues("rate-limit.backend=memory").run(context -> assertThat(output)
+                .doesNotContain("RL-273"));
+        addressed.run(context -> assertThat(output)
+                .contains("Property rate-limit.redis.url has no effect: no property sets a backend, so each instance"
+                        + " enforces the limits on its own. Set rate-limit.backend: redis, or memory if that is meant."
+                        + " [RL-273]"));
+    }
+
     @Test
     void theRightPrefixIsNotWarnedOf(CapturedOutput output) {
         application

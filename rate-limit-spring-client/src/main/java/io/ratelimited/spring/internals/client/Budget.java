@@ -189,6 +189,12 @@ final class Budget {
         return probed ? latestReset : earliestReset;
     }
 
+    /** Returns whether more calls are in flight, sent or not, than the other side admits. */
+    boolean isOverdrawn(long now, long last, long inFlight) {
+        next(now, last, inFlight);
+        return credit < 0;
+    }
+
     private boolean countsOwn() {
         return isWindow && !shared;
     }

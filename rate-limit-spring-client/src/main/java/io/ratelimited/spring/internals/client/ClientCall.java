@@ -107,8 +107,8 @@ final class ClientCall {
             if (failure != null) {
                 gate.giveBack(given);
                 refused(CallResult.unwrap(failure));
-            } else if (client.terms().policy() != Policy.SHADOW && gate.pauseLeft() > 0) {
-                // An answer has asked for a pause while the call waited for its limits.
+            } else if (client.terms().policy() != Policy.SHADOW && gate.holdsAgain(given)) {
+                // A response to another call has come while this one waited for its limits.
                 admitted.cancel();
                 gate.giveBack(given);
                 enterGate();

@@ -191,6 +191,11 @@ final class ClientGate {
         return pace.pauseLeft(ticker.nanos());
     }
 
+    /** As {@link ClientPace#holdsAgain}. */
+    synchronized boolean holdsAgain(Pass pass) {
+        return pace.holdsAgain(pass, ticker.nanos());
+    }
+
     synchronized List<Map<String, Object>> report() {
         return pace.report();
     }

@@ -38,6 +38,8 @@ final class ClientPace {
     private final List<ReportedQuota> quotas = new ArrayList<>();
 
     private boolean paused;
+    /** Time at which the last pause was stated. */
+    private long pausedAt;
     /** End of the last pause. */
     private long pausedUntil;
     /** Whether no call that proceeded after the pause has been answered yet. */
@@ -152,6 +154,13 @@ final class ClientPace {
         return pass;
     }
 
+    /** Returns whether a call that was admitted, and not sent yet, must wait again because of responses since. */
+    boolean holdsAgain(Pass pass, long now) {
+        return isPaused(now)
+                || (probing && pass.sentAt - pausedAt <= 0)
+                || quotas.stream().anyMatch(quota -> quota.covers(pass.place) && quota.holdsAgain(pass, now));
+    }
+
     /** Notes that an admitted call was not sent. */
     void giveBack(Pass pass) {
         leave(pass);
@@ -233,6 +242,7 @@ final class ClientPace {
         if (!known || longer > 0) {
             paused = true;
             probing = true;
+            pausedAt = now;
             pausedUntil = until;
         }
         return !known || longer >= NANOS_OF_SECOND;

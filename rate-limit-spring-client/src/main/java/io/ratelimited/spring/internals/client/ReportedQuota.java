@@ -128,6 +128,11 @@ final class ReportedQuota {
         return pass.endedBefore() >= toldBy;
     }
 
+    /** Returns whether responses since a call was admitted, which was not sent yet, leave nothing for it. */
+    boolean holdsAgain(Pass pass, long now) {
+        return !over && !isBefore(pass) && budget.isOverdrawn(now, last, inFlight);
+    }
+
     /** Returns the time at which the next call can proceed. */
     long next(long now) {
         if (over) {

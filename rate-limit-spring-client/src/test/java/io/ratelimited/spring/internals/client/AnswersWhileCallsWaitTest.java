@@ -1,0 +1,99 @@
+package io.ratelimited.spring.internals.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.net.URI;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** Responses that come while calls wait for the limits of their client, and so are not sent yet. */
+class AnswersWhileCallsWaitTest {
+
+    private static final Function<String, List<String>> SILENT = name -> null;
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    /** Three calls of six are sent, and three wait for the limit, for 10 seconds. */
+    private void run(BiConsumer<LimitedClient, List<CompletableFuture<ClientCall>>> calls) {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.limits.out.algorithm=fixed-window",
+                        "rate-limit.limits.out.rate=3/10s",
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.limits=out",
+                        "rate-limit.clients.partner.max-pause=5m",
+                        "rate-limit.clients.partner.max-wait=2m")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    ticker.advance(Duration.ofSeconds(10 - ticker.nanos() / 1_000_000_000 % 10));
+                    List<CompletableFuture<ClientCall>> six =
+                            Stream.generate(() -> call(client)).limit(6).toList();
+                    assertThat(sent(six)).isEqualTo(3);
+                    calls.accept(client, six);
+                });
+    }
+
+    private static CompletableFuture<ClientCall> call(LimitedClient client) {
+        return client.enterAsync(new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> null));
+    }
+
+    private static long sent(List<CompletableFuture<ClientCall>> calls) {
+        return calls.stream().filter(CompletableFuture::isDone).count();
+    }
+
+    private static Function<String, List<String>> quota(long remaining, long seconds) {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of("\"x\";r=" + remaining + ";t=" + seconds);
+            case "RateLimit-Policy" -> List.of("\"x\";q=100;w=60");
+            default -> null;
+        };
+    }
+
+    @Test
+    void aQuotaThatIsUsedUpMeanwhileHoldsThem() {
+        run((client, six) -> {
+            for (int i = 0; i < 3; i++) {
+                six.get(i).join().answered(200, quota(2 - i, 50 - i));
+            }
+            ticker.advance(Duration.ofSeconds(30));
+            assertThat(sent(six)).isEqualTo(3);
+            ticker.advance(Duration.ofSeconds(20));
+            assertThat(sent(six)).as("after the reset").isGreaterThan(3);
+            six.get(3).join().answered(200, quota(99, 60));
+            assertThat(sent(six)).isEqualTo(6);
+        });
+    }
+
+    @Test
+    void asManyOfThemAreSentAsAreLeft() {
+        run((client, six) -> {
+            for (int i = 0; i < 3; i++) {
+                six.get(i).join().answered(200, quota(4 - i, 50));
+            }
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(sent(six)).isEqualTo(5);
+        });
+    }
+
+    @Test
+    void afterAPauseOneOfThemIsSentAlone() {
+        run((client, six) -> {
+            six.get(0).join().answered(429, name -> name.equals("Retry-After") ? List.of("2") : null);
+            six.get(1).join().answered(200, SILENT);
+            six.get(2).join().end();
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(sent(six)).isEqualTo(4);
+            CompletableFuture<ClientCall> next = call(client);
+            six.stream().skip(3).filter(CompletableFuture::isDone).findFirst().orElseThrow().join().answered(200, SILENT);
+            assertThat(sent(six)).as("the others follow its response").isEqualTo(6);
+            assertThat(next).as("beyond the limit").isNotDone();
+        });
+    }
+}
