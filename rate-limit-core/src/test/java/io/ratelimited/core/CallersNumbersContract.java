@@ -41,6 +41,27 @@ public abstract class CallersNumbersContract {
 
     private record Grant(long at, long permits) {}
 
+    /** A caller of a slow limit gets a fast one while its calls are rejected: its permits come as the rejections say. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallOfSeveralLimitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown(boolean sameKey) {
+        RateLimiter slow = limiters(Limit.of("slow", Algorithm.TOKEN_BUCKET).rate("1/h").build())
+                .get(0);
+        RateLimiter other = limiters(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("100/s").build())
+                .get(0);
+        String key = sameKey ? "k" : "of another";
+        assertThat(AllOf.reserve(List.of(Claim.of(slow, "k", 1, 0), Claim.of(other, key, 1, 0)))
+                        .isRefused())
+                .isFalse();
+        RateLimiter fast = slow.ofCallers(CallerLimit.of("1/s burst 2"));
+        List<Claim> call = List.of(Claim.of(fast, "k", 1, 0), Claim.of(other, key, 1, 0));
+        Reservation rejected = AllOf.reserve(call);
+        assertThat(rejected.isRefused()).isTrue();
+        assertThat(rejected.decision().retryAfter()).isLessThanOrEqualTo(Duration.ofSeconds(1));
+        ticker.advance(rejected.decision().retryAfter());
+        assertThat(AllOf.reserve(call).isRefused()).isFalse();
+    }
+
     /**
      * Two instances hear of other numbers at different times, and the limit itself applies now and then. Nobody ever has more than
      * the largest numbers that were in force: of a bucket its burst and what comes back, of a window its number.

@@ -339,6 +339,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 key == null ? whole.single : cells().peek(key, current, now(current)),
                 asked.admitted() ? asked.waitTime().toNanos() : 0);
         if (!asked.admitted()) {
+            followRejected(key);
             reservation.refused(asked);
         }
         return reservation;
@@ -353,6 +354,7 @@ public class CellRateLimiter implements MemoryLimiter {
         if (!decision.blocked()) {
             return null;
         }
+        followRejected(key);
         CellReservation rejected = reservation(key, permits, patience);
         rejected.refused(decision);
         return rejected;
@@ -518,6 +520,7 @@ public class CellRateLimiter implements MemoryLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         Object key = cellKey(call.key());
+        followRejected(key);
         return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
                 : refusal;
@@ -790,6 +793,15 @@ public class CellRateLimiter implements MemoryLimiter {
             keyed = cells;
         }
         return cells;
+    }
+
+    /** A call that was only asked is rejected: from now on its permits come by its own numbers, as the rejection says. */
+    private void followRejected(@Nullable Object key) {
+        CellParameters current = current();
+        Cell cell = key == null ? whole.single : cells().peek(key, current, now(current));
+        if (cell.parameters() != current && isOfOthers(key, cell, current)) {
+            follow(key);
+        }
     }
 
     private void follow(@Nullable Object key) {
