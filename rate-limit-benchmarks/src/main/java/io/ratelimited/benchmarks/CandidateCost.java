@@ -51,7 +51,7 @@ public final class CandidateCost {
     private static CandidateTracker tracker(int number) {
         List<String> rates =
                 IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").toList();
-        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system());
+        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system(), 0);
     }
 
     private void print() {

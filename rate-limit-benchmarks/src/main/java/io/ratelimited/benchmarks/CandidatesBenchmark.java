@@ -50,7 +50,7 @@ public class CandidatesBenchmark {
     private static CandidateTracker tracker(int number) {
         List<String> rates =
                 IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").toList();
-        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system());
+        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system(), 0);
     }
 
     /** The flooded one follows a sixteenth of the keys or less. */

@@ -10,10 +10,9 @@ import org.jspecify.annotations.Nullable;
  * What candidates would have done until now. Immutable.
  *
  * @param calls calls that were tried
- * @param tracked the part of them whose keys were followed; the rest is estimated
  * @param candidates the smallest rate first
  */
-public record CandidateReport(long calls, long tracked, List<Candidate> candidates) {
+public record CandidateReport(long calls, List<Candidate> candidates) {
 
     /**
      * One candidate.

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -96,7 +97,7 @@ public final class LimitCandidates {
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
     private synchronized void begin(List<Limit> limits, long deadline, long coarse) {
-        CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker);
+        CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), false, next.report());
         tracker = next;
