@@ -27,6 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -107,23 +108,18 @@ final class LimitMeters {
     /** A gauge for each candidate that is tried, or was tried last. */
     private void measureCandidates() {
         List<MultiGauge.Row<?>> rows = new ArrayList<>();
-        for (Candidate one : candidates(named)) {
-            rows.add(MultiGauge.Row.of(Tags.of("candidate", one.name()), named, of -> rejected(of, one.name())));
+        for (String rate : candidates(named).keySet()) {
+            rows.add(MultiGauge.Row.of(
+                    Tags.of("candidate", rate), named, of -> candidates(of).getOrDefault(rate, Double.NaN)));
         }
         candidates.register(rows, true);
     }
 
-    private static List<Candidate> candidates(ConfiguredLimit limit) {
+    private static Map<String, Double> candidates(ConfiguredLimit limit) {
         LimitCandidates.State tried = limit.candidates().state();
-        return tried == null ? List.of() : tried.report().candidates();
-    }
-
-    private static double rejected(ConfiguredLimit limit, String candidate) {
-        return candidates(limit).stream()
-                .filter(one -> one.name().equals(candidate))
-                .mapToDouble(Candidate::rejected)
-                .findFirst()
-                .orElse(Double.NaN);
+        return tried == null
+                ? Map.of()
+                : tried.report().candidates().stream().collect(Collectors.toMap(Candidate::name, Candidate::rejected));
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */

@@ -44,12 +44,10 @@ public record CandidateReport(long calls, List<Candidate> candidates) {
      * @return null if none would have, or there were no calls
      */
     public @Nullable Candidate smallestBelow(double share) {
-        return calls == 0
-                ? null
-                : candidates.stream()
-                        .filter(one -> one.rejected + one.error < share)
-                        .findFirst()
-                        .orElse(null);
+        return candidates.stream()
+                .filter(one -> calls > 0 && one.rejected + one.error < share)
+                .findFirst()
+                .orElse(null);
     }
 
     /** One line, as in {@code 1200 calls: 50/m rejects 12.5 % (3 callers), 100/m rejects 0 %; the smallest below 1 % is 100/m}. */

@@ -124,7 +124,8 @@ public final class CandidateTracker {
     private static int capacity(List<Limit> limits) {
         long bytes = 256;
         for (Limit limit : limits) {
-            long calls = limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
+            long calls =
+                    limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
             long slots = limit.algorithm() == Algorithm.SLIDING_WINDOW ? limit.slots() : 0;
             bytes += 64 + 16 * calls + 8 * slots;
         }
@@ -230,9 +231,9 @@ public final class CandidateTracker {
     }
 
     /**
-     * Drops keys until a quarter of the capacity is free, if they are too many. If another thread does so, that is enough.
+     * Makes room. If another thread does so, that is enough.
      *
-     * @param key one that makes many calls; null for none
+     * @param key one that makes many calls; null to drop keys of the sample until a quarter of the capacity is free
      */
     private void arrange(@Nullable Object key, int hash) {
         if (!change.tryLock()) {
@@ -244,8 +245,7 @@ public final class CandidateTracker {
                 heavy.set(hash >>> -HEAVY_BITS);
                 heavies++;
             }
-            int most = key != null || keys.size() < capacity ? Integer.MAX_VALUE : capacity - capacity / 4;
-            while (keys.size() > most && mask != Integer.MAX_VALUE) {
+            while (key == null && keys.size() > capacity - capacity / 4 && mask != Integer.MAX_VALUE) {
                 mask = mask << 1 | 1;
                 drop();
             }
@@ -261,8 +261,10 @@ public final class CandidateTracker {
     private void drop() {
         Set<Tracked> most = keys.values().stream()
                 .filter(tracked -> heavies == 0 || tracked.heavy)
-                .sorted(Comparator.comparingLong(tracked -> -tracked.counts.get(0)))
+                .map(tracked -> Map.entry(-tracked.flush(), tracked))
+                .sorted(Map.Entry.comparingByKey())
                 .limit(capacity / 4)
+                .map(Map.Entry::getValue)
                 .collect(Collectors.toSet());
         heavies = most.size();
         BitSet bits = new BitSet(1 << HEAVY_BITS);
@@ -305,43 +307,33 @@ public final class CandidateTracker {
     private Candidate candidate(
             int limit, List<Tracked> whole, List<Tracked> sample, long calls, long others, long ofSample) {
         double share = ofSample == 0 ? 0 : (double) sum(sample, limit + 1) / ofSample;
-        double error = 0;
-        if (others > ofSample) {
-            // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
-            double largest = 0;
-            double squares = 0;
-            for (Tracked one : sample) {
-                double off = one.counts.get(limit + 1) - share * one.counts.get(0);
-                squares += off * off;
-                largest = Math.max(largest, one.counts.get(0));
-            }
-            double spread = Math.sqrt(squares + largest * largest);
-            error = ofSample == 0 ? 1 : Math.min(1, 2 * spread / ofSample * others / calls);
+        // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
+        double squares = Math.pow(
+                sample.stream().mapToLong(one -> one.counts.get(0)).max().orElse(0), 2);
+        for (Tracked one : sample) {
+            squares += Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2);
         }
-        List<Caller> most = Stream.concat(whole.stream(), sample.stream())
+        double error = ofSample == 0 ? 1 : Math.min(1, 2 * Math.sqrt(squares) / ofSample * others / calls);
+        List<Tracked> touched = Stream.concat(whole.stream(), sample.stream())
                 .filter(one -> one != withoutKey && one.counts.get(limit + 1) > 0)
-                .map(one -> new Caller(CanonicalKey.text(one.key), one.counts.get(limit + 1)))
-                .sorted(Comparator.comparingLong(Caller::rejected).reversed().thenComparing(Caller::key))
-                .limit(SHOWN_CALLERS)
                 .toList();
         return new Candidate(
                 limits.get(limit),
                 Candidates.name(limits.get(limit), live),
                 calls == 0 ? 0 : (sum(whole, limit + 1) + share * others) / calls,
-                error,
-                touched(whole, limit + 1) + touched(sample, limit + 1) * (mask + 1L),
-                most);
+                others == ofSample ? 0 : error,
+                touched.stream().mapToLong(one -> one.heavy ? 1 : mask + 1L).sum(),
+                touched.stream()
+                        .map(one -> new Caller(CanonicalKey.text(one.key), one.counts.get(limit + 1)))
+                        .sorted(Comparator.comparingLong(Caller::rejected)
+                                .reversed()
+                                .thenComparing(Caller::key))
+                        .limit(SHOWN_CALLERS)
+                        .toList());
     }
 
     private static long sum(List<Tracked> of, int count) {
         return of.stream().mapToLong(one -> one.counts.get(count)).sum();
-    }
-
-    /** The keys with a rejected call. */
-    private long touched(List<Tracked> of, int count) {
-        return of.stream()
-                .filter(one -> one != withoutKey && one.counts.get(count) > 0)
-                .count();
     }
 
     /** A key that is followed, or all calls without one. Its number is that of calls that are counted and not judged yet. */

@@ -48,7 +48,8 @@ class CandidatesTest {
     @Test
     void autoGoesOnAroundWhatIsSeen() {
         Limit live = Limit.of("search", Algorithm.TOKEN_BUCKET).rate("100/m").build();
-        CandidateTracker tracker = new CandidateTracker(live, Candidates.of(live, List.of("auto")), new ManualTicker(), 0);
+        CandidateTracker tracker =
+                new CandidateTracker(live, Candidates.of(live, List.of("auto")), new ManualTicker(), 0);
         IntStream.range(0, 1_000).forEach(i -> tracker.tried(null, 1, 0));
         List<Limit> next = Candidates.around(live, tracker.report());
         assertThat(next).hasSize(9);

@@ -66,58 +66,49 @@ public final class LimitCandidates {
      * @param time null for 24 hours
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
-    public void start(List<String> texts, @Nullable Duration time, String place, String remedy) {
+    public synchronized void start(List<String> texts, @Nullable Duration time, String place, String remedy) {
         if (texts.isEmpty()) {
-            stop();
+            alarm.run();
+            tracker = null;
+            state = null;
+            listener.run();
             return;
         }
         Duration length = Objects.requireNonNullElse(time, DEFAULT_TIME);
-        List<Limit> limits;
         try {
             if (length.compareTo(SHORTEST) < 0 || length.compareTo(LONGEST) > 0) {
                 throw new InvalidLimitException(
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
-            limits = Candidates.of(limit.limit(), texts);
+            long coarse = texts.equals(List.of(Candidates.AUTO)) ? length.toNanos() / COARSE : 0;
+            begin(Candidates.of(limit.limit(), texts), ticker.nanos() + length.toNanos(), coarse);
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? " [RL-290]" : " [RL-291]";
             throw new InvalidRateLimitException(
                     limit.name(), place, String.valueOf(ex.getMessage()), remedy + code, ex);
         }
-        boolean auto = texts.equals(List.of(Candidates.AUTO));
-        begin(limits, ticker.nanos() + length.toNanos(), auto ? length.toNanos() / COARSE : 0);
-    }
-
-    private synchronized void stop() {
-        alarm.run();
-        tracker = null;
-        state = null;
-        listener.run();
     }
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
-    private synchronized void begin(List<Limit> limits, long deadline, long coarse) {
-        CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
+    private void begin(List<Limit> limits, long deadline, long coarse) {
+        CandidateTracker next = new CandidateTracker(
+                limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), false, next.report());
         tracker = next;
-        awaitEnd(next, deadline, coarse);
+        alarm.run();
+        alarm = ticker.schedule(
+                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
         listener.run();
     }
 
-    private void awaitEnd(CandidateTracker of, long deadline, long coarse) {
-        long at = coarse == 0 ? deadline : ticker.nanos() + coarse;
-        alarm.run();
-        alarm = ticker.schedule(at, () -> over(of, deadline, coarse));
-    }
-
-    /** The time is over, or that of coarse steps is; they go on until there are calls. */
-    private synchronized void over(CandidateTracker ended, long deadline, long coarse) {
+    /** The time is over, or that of coarse steps is; they begin again until there are calls. */
+    private synchronized void over(CandidateTracker ended, List<Limit> limits, long deadline, long coarse) {
         CandidateReport seen = ended.report();
         if (tracker == ended && coarse == 0) {
             close();
         } else if (tracker == ended && seen.calls() == 0) {
-            awaitEnd(ended, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
+            begin(limits, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
         } else if (tracker == ended) {
             begin(Candidates.around(limit.limit(), seen), deadline, 0);
         }
