@@ -15,7 +15,6 @@ import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
-import io.ratelimited.spring.internals.limit.LimitCandidates;
 import io.ratelimited.spring.internals.limit.LimitProperty;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.util.ArrayList;
@@ -116,10 +115,8 @@ final class LimitMeters {
     }
 
     private static Map<String, Double> candidates(ConfiguredLimit limit) {
-        LimitCandidates.State tried = limit.candidates().state();
-        return tried == null
-                ? Map.of()
-                : tried.report().candidates().stream().collect(Collectors.toMap(Candidate::name, Candidate::rejected));
+        return limit.candidates().state().report().candidates().stream()
+                .collect(Collectors.toMap(Candidate::name, Candidate::rejected));
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */

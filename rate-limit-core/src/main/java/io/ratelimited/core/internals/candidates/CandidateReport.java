@@ -50,13 +50,19 @@ public record CandidateReport(long calls, List<Candidate> candidates) {
                 .orElse(null);
     }
 
+    /** As in {@code the smallest below 1 % is 100/m}. */
+    String advice(double share) {
+        Candidate smallest = smallestBelow(share);
+        return smallest == null
+                ? "none of them rejects less than " + percent(share)
+                : "the smallest below " + percent(share) + " is " + smallest.name;
+    }
+
     /** One line, as in {@code 1200 calls: 50/m rejects 12.5 % (3 callers), 100/m rejects 0 %; the smallest below 1 % is 100/m}. */
     @Override
     public String toString() {
-        Candidate smallest = smallestBelow(0.01);
-        return calls + " calls: "
-                + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
-                + (smallest == null ? "" : "; the smallest below 1 % is " + smallest.name);
+        return calls + " calls: " + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
+                + "; " + advice(0.01);
     }
 
     /** A share in percent, with two digits after the point where there are any. */

@@ -82,7 +82,10 @@ public final class CandidateTracker {
     /** By the first bits of their hash, the keys that are followed whatever it is. */
     private volatile BitSet heavy = new BitSet(1 << HEAVY_BITS);
 
-    /** Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds. */
+    /**
+     * Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds.
+     * The second number is that of dropped keys, under the lock.
+     */
     private final long[] skipped = new long[THREADS * LINE];
 
     /** The hashes of calls that were looked at. Races lose one; so they do below. */
@@ -97,9 +100,7 @@ public final class CandidateTracker {
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
-    /** Calls of keys that were dropped. Guarded by the lock, as the next one. */
-    private long past;
-
+    /** Guarded by the lock. */
     private int heavies;
 
     /**
@@ -273,7 +274,7 @@ public final class CandidateTracker {
         keys.values().removeIf(tracked -> {
             tracked.heavy = most.contains(tracked);
             boolean dropped = !tracked.heavy && (tracked.hash & mask) != 0;
-            past += dropped ? tracked.flush() : 0;
+            skipped[1] += dropped ? tracked.flush() : 0;
             return dropped;
         });
     }
@@ -287,7 +288,7 @@ public final class CandidateTracker {
             keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked));
             long calls = whole.stream().mapToLong(Tracked::flush).sum();
             long ofSample = sample.stream().mapToLong(Tracked::flush).sum();
-            long others = ofSample + past + LongStream.of(skipped).sum();
+            long others = ofSample + LongStream.of(skipped).sum();
             return new CandidateReport(
                     calls + others,
                     IntStream.range(0, limits.size())
@@ -355,7 +356,7 @@ public final class CandidateTracker {
             this.key = key;
             this.hash = hash;
             // Later than its first call it would not be full then.
-            this.trial = trials.begin(rush.get() == NONE ? now() : rush.get());
+            this.trial = trials.new Key(rush.get() == NONE ? now() : rush.get());
         }
 
         /** Judges the calls that have been counted. Returns how many have been judged in all. */

@@ -28,44 +28,39 @@ public final class Candidates {
     private Candidates() {}
 
     /**
-     * The limits that texts describe, the smallest first.
+     * The limits that a text describes, the smallest first.
      *
-     * @param live the limit beside which they are tried; counts over time, and is neither closed nor unlimited
-     * @param texts rates such as {@code 100/m}, or {@code 100/m burst 200}; or only {@value #AUTO}
-     * @throws InvalidLimitException when one is no rate of such a limit, or there are none or too many
+     * @param live the limit beside which they are tried
+     * @param text rates such as {@code 100/m, 200/m burst 300}, with commas or semicolons; or {@value #AUTO}
+     * @throws InvalidLimitException when one is no rate of such a limit, or there are too many
      */
-    public static List<Limit> of(Limit live, List<String> texts) {
-        boolean auto = texts.equals(List.of(AUTO));
-        if (live.algorithm().countsCallsInFlight()) {
-            throw invalid("are set, but " + live.algorithm() + " counts calls in flight, which depends on its own"
-                    + " decisions; remove them");
+    public static List<Limit> of(Limit live, String text) {
+        String[] rates = text.split("[,;]");
+        if (rates.length > MOST) {
+            throw invalid("are " + rates.length + ", but must be 1 to " + MOST + " rates, or auto");
         }
-        if (auto && (live.isClosed() || live.isUnlimited())) {
+        if (!text.strip().equals(AUTO)) {
+            return sorted(Stream.of(rates).map(rate -> candidate(live, rate.strip())));
+        }
+        if (live.isClosed() || live.isUnlimited()) {
             throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
         }
-        if (texts.isEmpty() || texts.size() > MOST) {
-            throw invalid("are " + texts.size() + ", but must be 1 to " + MOST + " rates, or auto");
-        }
-        return auto
-                ? steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR)
-                : sorted(texts.stream().map(text -> of(live, text)));
+        return steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR);
     }
 
     private static InvalidLimitException invalid(String problem) {
         return new InvalidLimitException("candidates", problem);
     }
 
-    private static Limit of(Limit live, String text) {
-        String[] parts = text.strip().split("\\s+burst\\s+", 2);
+    private static Limit candidate(Limit live, String text) {
+        String[] parts = text.split("\\s+burst\\s+", 2);
         try {
             Limit.Builder builder = live.toBuilder().withoutBlocks().rate(parts[0]);
             Limit limit = (parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build();
-            if (limit.isClosed() || limit.isUnlimited()) {
-                throw new IllegalArgumentException("it must have a number above 0");
-            }
-            if (limit.algorithm() == Algorithm.SLIDING_LOG && limit.rate().permits() > MOST_OF_A_LOG) {
-                throw new IllegalArgumentException(
-                        "it must have at most " + MOST_OF_A_LOG + " permits under SLIDING_LOG, which stores each call");
+            long most = limit.algorithm() == Algorithm.SLIDING_LOG ? MOST_OF_A_LOG : Long.MAX_VALUE - 1;
+            if (limit.isClosed() || limit.rate().permits() > most) {
+                throw new IllegalArgumentException("it must have a number above 0, under SLIDING_LOG at most "
+                        + MOST_OF_A_LOG + " permits, because that stores each call");
             }
             return limit;
         } catch (IllegalArgumentException ex) {
@@ -99,7 +94,7 @@ public final class Candidates {
             long permits = Math.max(1, Math.round(first * Math.pow(factor, i)));
             try {
                 Rate rate = new Rate(permits, live.rate().period(), live.rate().calendar());
-                limits.add(of(live, rate.toString()));
+                limits.add(candidate(live, rate.toString()));
             } catch (IllegalArgumentException ignored) {
                 // Such a rate the limit cannot have: its burst would not fit, for example.
             }

@@ -23,7 +23,6 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.stream.Collectors;
 import java.util.zip.GZIPInputStream;
-import org.jspecify.annotations.Nullable;
 
 /** The command {@code candidates} of the jar: what rates would have done with the calls of access logs. */
 public final class CandidatesCommand {
@@ -31,7 +30,7 @@ public final class CandidatesCommand {
     private static final String USAGE = """
             Usage: java -jar rate-limit-core.jar candidates --rate RATES [options] FILE...
             What limits would have done with the calls of access logs: Common Log Format, combined, or JSON lines.
-              --rate RATES      rates to try, such as 100/m or 50/m,100/m burst 200; required
+              --rate RATES      rates to try, such as 100/m or 50/m,100/m burst 200, or auto; required
               --key FIELD       a limit for each value of a field, such as host, user or request.remote_ip; default: one for all
               --time FIELD      the field of the time in JSON lines; default: time
               --algorithm NAME  such as sliding-window; default: token-bucket
@@ -46,12 +45,10 @@ public final class CandidatesCommand {
 
     private final PrintStream out;
     private final AccessLog log;
-    private final Limit live;
-    private final List<Limit> limits;
     private final double below;
     private final PriorityQueue<Call> waiting = new PriorityQueue<>(Comparator.comparingLong(Call::epochNanos));
     private final ManualTicker time = new ManualTicker();
-    private @Nullable CandidateTracker tracker;
+    private final CandidateTracker tracker;
     private long bad;
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
@@ -61,13 +58,10 @@ public final class CandidatesCommand {
                 .findFirst()
                 .orElseThrow(() -> new IllegalArgumentException(
                         "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
-        List<String> rates = List.of(options.get("rate").split(","));
         this.out = out;
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
-        this.live = Limit.of("candidates", algorithm)
-                .rate(rates.get(0).split("\\s+burst\\s+", 2)[0])
-                .build();
-        this.limits = Candidates.of(live, rates);
+        Limit live = Limit.of("candidates", algorithm).rate("100/m").build();
+        this.tracker = new CandidateTracker(live, Candidates.of(live, options.get("rate")), time, 0);
         this.below = Double.parseDouble(options.getOrDefault("below", "1")) / 100;
     }
 
@@ -144,9 +138,8 @@ public final class CandidatesCommand {
     private void tryCalls(int left) {
         while (waiting.size() > left) {
             Call call = waiting.remove();
-            if (tracker == null) {
+            if (time.epochNanos() == 0) {
                 time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
-                tracker = new CandidateTracker(live, limits, time, 0);
             }
             time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
             tracker.tried(call.key(), 1, 0);
@@ -158,11 +151,11 @@ public final class CandidatesCommand {
         if (bad > 0) {
             out.println(bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped. [RL-292]");
         }
-        if (tracker == null) {
+        CandidateReport report = tracker.report();
+        if (report.calls() == 0) {
             out.println("There are no calls.");
             return;
         }
-        CandidateReport report = tracker.report();
         Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
         out.println(report.calls() + " calls from "
                 + last.minus(time.elapsed()).truncatedTo(ChronoUnit.SECONDS) + " to "
@@ -173,11 +166,6 @@ public final class CandidatesCommand {
                     .collect(Collectors.joining(", "));
             out.println(one + (most.isEmpty() ? "" : ": " + most));
         }
-        Candidate smallest = report.smallestBelow(below);
-        String share = CandidateReport.percent(below);
-        out.println(
-                smallest == null
-                        ? "None of them rejects less than " + share + ": try larger rates."
-                        : "The smallest below " + share + " is " + smallest.name() + ".");
+        out.println(report.advice(below));
     }
 }

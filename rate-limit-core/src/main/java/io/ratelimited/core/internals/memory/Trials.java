@@ -25,18 +25,14 @@ public final class Trials {
         this.charged = limits.get(0).isCharged();
     }
 
-    /** The states of a new key. */
-    public Key begin(long now) {
-        return new Key(Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new));
-    }
-
     /** The state of one key under each limit. Thread-safe. */
     public final class Key {
 
         private final Cell[] cells;
 
-        private Key(Cell[] cells) {
-            this.cells = cells;
+        /** A new key. */
+        public Key(long now) {
+            this.cells = Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new);
         }
 
         /**

@@ -72,7 +72,7 @@ class CandidateTrackerTest {
     }
 
     private CandidateTracker tracker(Limit live, String... rates) {
-        return new CandidateTracker(live, Candidates.of(live, List.of(rates)), ticker, SALT);
+        return new CandidateTracker(live, Candidates.of(live, String.join(",", rates)), ticker, SALT);
     }
 
     @ParameterizedTest

@@ -74,7 +74,7 @@ class CandidatesCommandTest {
         }
         assertThat(text)
                 .startsWith("10000 calls from 2015-05-17T10:05:00Z to 2015-05-20T21:05:59Z\n")
-                .endsWith("The smallest below 1 % is 40/m.\n");
+                .endsWith("the smallest below 1 % is 40/m\n");
     }
 
     @Test
@@ -146,7 +146,7 @@ class CandidatesCommandTest {
                         2 lines could not be read and were skipped. [RL-292]
                         1 calls from 2026-10-10T13:55:36Z to 2026-10-10T13:55:36Z
                         1/m rejects 0 %
-                        The smallest below 1 % is 1/m.
+                        the smallest below 1 % is 1/m
                         """);
     }
 

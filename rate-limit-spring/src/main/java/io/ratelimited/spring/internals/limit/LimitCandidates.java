@@ -26,13 +26,12 @@ public final class LimitCandidates {
 
     private static final LogText.Lines LOG = LogText.lines(LimitCandidates.class);
 
-    private static final Duration DEFAULT_TIME = Duration.ofHours(24);
-    private static final Duration SHORTEST = Duration.ofSeconds(1);
-    private static final Duration LONGEST = Duration.ofDays(31);
     /** The part of the time after which rates around the present one are replaced by rates around those that matter. */
     private static final int COARSE = 24;
     /** A report is made at most once in this time, in nanoseconds: meters read it once for each candidate. */
     private static final long FRESH = 1_000_000_000L;
+
+    private static final State NONE = new State(Instant.EPOCH, Instant.EPOCH, new CandidateReport(0, List.of()));
 
     private final NamedLimit limit;
     private final Ticker ticker;
@@ -40,8 +39,8 @@ public final class LimitCandidates {
     private volatile @Nullable CandidateTracker tracker;
 
     private volatile Runnable listener = () -> {};
-    /** Of those that are tried, or were tried last. Guarded by this, as the next ones. */
-    private @Nullable State state;
+    /** Guarded by this, as the next ones. */
+    private State state = NONE;
 
     private long reportedAt;
     private Runnable alarm = () -> {};
@@ -50,9 +49,8 @@ public final class LimitCandidates {
      * Candidates, and what they would have done.
      *
      * @param until the end of their time
-     * @param ended whether their time is over
      */
-    public record State(Instant since, Instant until, boolean ended, CandidateReport report) {}
+    public record State(Instant since, Instant until, CandidateReport report) {}
 
     LimitCandidates(NamedLimit limit, Ticker ticker) {
         this.limit = limit;
@@ -62,26 +60,26 @@ public final class LimitCandidates {
     /**
      * Tries candidates from now on, instead of those before, whose result is forgotten.
      *
-     * @param texts as {@link Candidates#of} reads them; empty for none
+     * @param text as {@link Candidates#of} reads it; {@code off} or nothing for none
      * @param time null for 24 hours
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
-    public synchronized void start(List<String> texts, @Nullable Duration time, String place, String remedy) {
-        if (texts.isEmpty()) {
+    public synchronized void start(String text, @Nullable Duration time, String place, String remedy) {
+        if (text.isBlank() || text.equals("off")) {
             alarm.run();
             tracker = null;
-            state = null;
+            state = NONE;
             listener.run();
             return;
         }
-        Duration length = Objects.requireNonNullElse(time, DEFAULT_TIME);
+        Duration length = Objects.requireNonNullElse(time, Duration.ofDays(1));
         try {
-            if (length.compareTo(SHORTEST) < 0 || length.compareTo(LONGEST) > 0) {
+            if (length.compareTo(Duration.ofSeconds(1)) < 0 || length.compareTo(Duration.ofDays(31)) > 0) {
                 throw new InvalidLimitException(
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
-            long coarse = texts.equals(List.of(Candidates.AUTO)) ? length.toNanos() / COARSE : 0;
-            begin(Candidates.of(limit.limit(), texts), ticker.nanos() + length.toNanos(), coarse);
+            long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
+            begin(Candidates.of(limit.limit(), text), ticker.nanos() + length.toNanos(), coarse);
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? " [RL-290]" : " [RL-291]";
             throw new InvalidRateLimitException(
@@ -94,7 +92,7 @@ public final class LimitCandidates {
         CandidateTracker next = new CandidateTracker(
                 limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
-        state = new State(now, now.plusNanos(deadline - ticker.nanos()), false, next.report());
+        state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
         tracker = next;
         alarm.run();
         alarm = ticker.schedule(
@@ -116,12 +114,14 @@ public final class LimitCandidates {
 
     /** Ends with the application, or when the time is over: what is known until now is logged. */
     synchronized void close() {
-        State last = report(true);
         alarm.run();
-        if (tracker != null && last != null && last.report.calls() > 0) {
-            LOG.info("Rate limit '" + limit.name() + "': of " + last.report);
+        if (tracker != null) {
+            State last = report(tracker);
+            tracker = null;
+            if (last.report.calls() > 0) {
+                LOG.info("Rate limit '" + limit.name() + "': of " + last.report);
+            }
         }
-        tracker = null;
     }
 
     /** Runs an action after each start and stop. */
@@ -134,18 +134,15 @@ public final class LimitCandidates {
         return tracker;
     }
 
-    /** The candidates that are tried, or were tried last; null if there are none. The report is at most a second old. */
-    public synchronized @Nullable State state() {
-        boolean fresh = ticker.nanos() - reportedAt <= FRESH && state != null && state.report.calls() > 0;
-        return fresh ? state : report(false);
+    /** The candidates that are tried, or were tried last, if there are any. The report is at most a second old. */
+    public synchronized State state() {
+        boolean fresh = state.report.calls() > 0 && ticker.nanos() - reportedAt <= FRESH;
+        return fresh || tracker == null ? state : report(tracker);
     }
 
-    private @Nullable State report(boolean ends) {
-        CandidateTracker now = tracker;
-        if (now != null && state != null) {
-            state = new State(state.since, state.until, ends, now.report());
-            reportedAt = ticker.nanos();
-        }
+    private State report(CandidateTracker of) {
+        reportedAt = ticker.nanos();
+        state = new State(state.since, state.until, of.report());
         return state;
     }
 }
