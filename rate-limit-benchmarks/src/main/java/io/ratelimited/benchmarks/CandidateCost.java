@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -49,9 +50,9 @@ public final class CandidateCost {
     }
 
     private static CandidateTracker tracker(int number) {
-        List<String> rates =
-                IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").toList();
-        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system());
+        String rates =
+                IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").collect(Collectors.joining(","));
+        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system(), 0);
     }
 
     private void print() {

@@ -6,8 +6,8 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.internals.candidates.CandidateTracker;
 import io.ratelimited.core.internals.candidates.Candidates;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -48,9 +48,9 @@ public class CandidatesBenchmark {
     }
 
     private static CandidateTracker tracker(int number) {
-        List<String> rates =
-                IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").toList();
-        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system());
+        String rates =
+                IntStream.range(0, number).mapToObj(i -> (1L << i) * 100 + "/m").collect(Collectors.joining(","));
+        return new CandidateTracker(limit(), Candidates.of(limit(), rates), Ticker.system(), 0);
     }
 
     /** The flooded one follows a sixteenth of the keys or less. */

@@ -6,7 +6,6 @@ import io.ratelimited.spring.internals.text.PropertyText;
 import io.ratelimited.spring.internals.text.SimilarName;
 import java.time.Duration;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -90,13 +89,13 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     }
 
     /**
-     * The rates to try beside the limit; empty to try none.
+     * The rates to try beside the limit.
      *
      * @return null if the request says nothing about them
      * @throws IllegalArgumentException when it says something else, too
      */
     @Nullable
-    List<String> candidates() {
+    String candidates() {
         Object texts = members.get(CANDIDATES);
         if (texts == null) {
             return null;
@@ -105,10 +104,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             throw new IllegalArgumentException("\"" + CANDIDATES + "\" of rate limit '" + limit
                     + "' can only be combined with \"" + FOR + "\": they do not change the limit; nothing was changed");
         }
-        String text = PropertyText.text(texts);
-        return text.equals("off")
-                ? List.of()
-                : Stream.of(text.split("[,;]")).map(String::strip).toList();
+        return PropertyText.text(texts);
     }
 
     /**

@@ -15,7 +15,6 @@ import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
-import io.ratelimited.spring.internals.limit.LimitCandidates;
 import io.ratelimited.spring.internals.limit.LimitProperty;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.util.ArrayList;
@@ -27,6 +26,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -107,23 +107,16 @@ final class LimitMeters {
     /** A gauge for each candidate that is tried, or was tried last. */
     private void measureCandidates() {
         List<MultiGauge.Row<?>> rows = new ArrayList<>();
-        for (Candidate one : candidates(named)) {
-            rows.add(MultiGauge.Row.of(Tags.of("candidate", one.name()), named, of -> rejected(of, one.name())));
+        for (String rate : candidates(named).keySet()) {
+            rows.add(MultiGauge.Row.of(
+                    Tags.of("candidate", rate), named, of -> candidates(of).getOrDefault(rate, Double.NaN)));
         }
         candidates.register(rows, true);
     }
 
-    private static List<Candidate> candidates(ConfiguredLimit limit) {
-        LimitCandidates.State tried = limit.candidates().state();
-        return tried == null ? List.of() : tried.report().candidates();
-    }
-
-    private static double rejected(ConfiguredLimit limit, String candidate) {
-        return candidates(limit).stream()
-                .filter(one -> one.name().equals(candidate))
-                .mapToDouble(Candidate::rejected)
-                .findFirst()
-                .orElse(Double.NaN);
+    private static Map<String, Double> candidates(ConfiguredLimit limit) {
+        return limit.candidates().state().report().candidates().stream()
+                .collect(Collectors.toMap(Candidate::name, Candidate::rejected));
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */

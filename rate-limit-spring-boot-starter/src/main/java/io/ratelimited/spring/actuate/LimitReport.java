@@ -14,6 +14,7 @@ import io.ratelimited.spring.internals.overload.FoundLimitHistory;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -124,9 +125,7 @@ final class LimitReport {
             report.put("budgets", limit.ownBudgets());
         }
         blocks.add(limit, report);
-        report.compute(
-                "candidates",
-                (name, configured) -> candidates(limit.candidates().state()));
+        report.compute("candidates", (name, configured) -> candidates(limit.candidates()));
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
@@ -134,43 +133,35 @@ final class LimitReport {
     }
 
     /** What the candidates would have done; shares in percent. */
-    private @Nullable Map<String, Object> candidates(LimitCandidates.@Nullable State state) {
-        if (state == null) {
-            return null;
-        }
+    private @Nullable Map<String, Object> candidates(LimitCandidates tried) {
+        LimitCandidates.State state = tried.state();
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("since", state.since().toString());
         report.put("until", state.until().toString());
-        report.put("ended", state.ended());
+        report.put("ended", tried.tracker() == null);
         report.put("calls", state.report().calls());
-        report.put(
-                "rates",
-                state.report().candidates().stream().map(this::candidate).toList());
+        List<Map<String, Object>> rates = new ArrayList<>();
+        for (Candidate one : state.report().candidates()) {
+            Map<String, Object> rate = new LinkedHashMap<>();
+            rate.put("rate", one.name());
+            rate.put("rejected", Math.round(one.rejected() * 1e4) / 1e2);
+            rate.put("error", Math.round(one.error() * 1e4) / 1e2);
+            rate.put("callers", one.callers());
+            rate.put(
+                    "mostRejected",
+                    one.mostRejected().stream()
+                            .map(caller -> Map.of("key", keys.show(caller.key()), "rejected", caller.rejected()))
+                            .toList());
+            rates.add(rate);
+        }
+        report.put("rates", rates);
         Map<String, Object> smallest = new LinkedHashMap<>();
         for (String percent : List.of("5", "1", "0.1")) {
             Candidate one = state.report().smallestBelow(Double.parseDouble(percent) / 100);
             smallest.computeIfAbsent(percent + " %", added -> one == null ? null : one.name());
         }
         report.put("smallestBelow", smallest);
-        return report;
-    }
-
-    private Map<String, Object> candidate(Candidate one) {
-        Map<String, Object> report = new LinkedHashMap<>();
-        report.put("rate", one.name());
-        report.put("rejected", percent(one.rejected()));
-        report.put("error", percent(one.error()));
-        report.put("callers", one.callers());
-        report.put(
-                "mostRejected",
-                one.mostRejected().stream()
-                        .map(caller -> Map.of("key", keys.show(caller.key()), "rejected", caller.rejected()))
-                        .toList());
-        return report;
-    }
-
-    private static double percent(double share) {
-        return Math.round(share * 1e4) / 1e2;
+        return rates.isEmpty() ? null : report;
     }
 
     /** What a limit has found that finds itself; the newest change first. */

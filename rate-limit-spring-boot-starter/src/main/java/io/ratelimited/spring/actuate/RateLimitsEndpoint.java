@@ -11,7 +11,6 @@ import java.security.Principal;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.actuate.endpoint.annotation.DeleteOperation;
@@ -115,7 +114,7 @@ public final class RateLimitsEndpoint {
         LimitOperations changed = author == null ? operations : operations.changedBy(author.getName());
         ConfiguredLimit limit = registry.get(name);
         ChangeRequest request = new ChangeRequest(name, members);
-        List<String> candidates = key == null ? request.candidates() : null;
+        String candidates = key == null ? request.candidates() : null;
         try {
             if (candidates != null) {
                 String place = "change at run time, of " + limit.place();

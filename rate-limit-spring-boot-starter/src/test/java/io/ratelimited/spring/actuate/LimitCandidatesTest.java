@@ -20,7 +20,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -44,8 +43,7 @@ class LimitCandidatesTest {
                     "rate-limit.limits.search.candidates=5/m, 20/m");
 
     private static CandidateReport said(TestLimits limits, String name) {
-        return Objects.requireNonNull(limits.configured(name).candidates().state())
-                .report();
+        return limits.configured(name).candidates().state().report();
     }
 
     private static List<Double> shares(TestLimits limits, String name) {
@@ -201,7 +199,7 @@ class LimitCandidatesTest {
                             + " the smallest below 1 % is 20/m");
             limits.tryAcquire("search", "ann");
             assertThat(said(limits, "search").calls()).isEqualTo(10);
-            assertThat(limits.configured("search").candidates().state().ended()).isTrue();
+            assertThat(limits.configured("search").candidates().tracker()).isNull();
         });
         assertThat(output).containsOnlyOnce("Rate limit 'search': of");
     }
@@ -224,7 +222,7 @@ class LimitCandidatesTest {
                     .startsWith("40/m")
                     .endsWith("160/m");
             ticker.advance(Duration.ofHours(22));
-            assertThat(limits.configured("search").candidates().state().ended()).isTrue();
+            assertThat(limits.configured("search").candidates().tracker()).isNull();
         });
     }
 
@@ -301,7 +299,7 @@ class LimitCandidatesTest {
                                     .gauge()
                                     .value())
                             .isEqualTo(0.5);
-                    limits.configured("search").candidates().start(List.of("7/m"), null, "", "");
+                    limits.configured("search").candidates().start("7/m", null, "", "");
                     assertThat(meters.get("rate.limit.candidate.rejected").gauges())
                             .extracting(Gauge::getId)
                             .extracting(id -> id.getTag("candidate"))

@@ -2,14 +2,15 @@ package io.ratelimited.core.internals.candidates;
 
 import java.time.DateTimeException;
 import java.time.Instant;
-import java.time.OffsetDateTime;
 import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -28,17 +29,21 @@ record AccessLog(@Nullable String key, String time) {
     private static final Pattern COMMON = Pattern.compile("(\\S++) (\\S++) (.*?) \\[([^\\]]++)] " + QUOTED
             + " (\\d{3}|-) (\\S++)(?: " + QUOTED + " " + QUOTED + ")?.*+");
     /** The fields of a line, in the order of the groups. */
-    private static final String[] FIELDS = {
-        "host", "ident", "user", "time", "request", "status", "bytes", "referer", "agent"
-    };
+    private static final List<String> FIELDS =
+            List.of("host", "ident", "user", "time", "request", "status", "bytes", "referer", "agent");
     /** The next part of an object: the name of a member, a text, another value, or a mark. */
-    private static final Pattern JSON = Pattern.compile("\\s*+(?:" + QUOTED + "\\s*+:|" + QUOTED
-            + "(?=\\s*+[,}\\]])|([\\w.+-]++)(?=\\s*+[,}\\]])|([{\\[])|([}\\]])|,)\\s*+");
+    private static final Pattern JSON = Pattern.compile("\\s*+(?:" + QUOTED + "\\s*+:|(?:" + QUOTED
+            + "|null|([\\w.+-]++))(?=\\s*+[,}\\]])|([{\\[])|([}\\]])|,)\\s*+");
 
     private static final Pattern ESCAPE = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
     private static final int DEEPEST = 32;
-    private static final DateTimeFormatter COMMON_TIME =
-            DateTimeFormatter.ofPattern("dd/MMM/yyyy:HH:mm:ss Z", Locale.ENGLISH);
+    private static final Pattern NUMBER = Pattern.compile("\\d{1,19}([.]\\d*)?([eE][+]?\\d{1,2})?");
+    /** Of the Common Log Format, or of ISO 8601 with its offset. */
+    private static final DateTimeFormatter DATE = new DateTimeFormatterBuilder()
+            .appendOptional(DateTimeFormatter.ofPattern("dd/MMM/yyyy:HH:mm:ss Z", Locale.ENGLISH))
+            .appendOptional(DateTimeFormatter.ISO_LOCAL_DATE_TIME)
+            .appendPattern("[XXX][XX]")
+            .toFormatter(Locale.ENGLISH);
 
     /** A call: nanoseconds since 1970, and its key, null where the field is missing or {@code -}. */
     record Call(long epochNanos, @Nullable String key) {}
@@ -62,10 +67,8 @@ record AccessLog(@Nullable String key, String time) {
             throw new IllegalArgumentException("it is neither in the Common Log Format nor a JSON object");
         }
         Map<String, String> fields = new HashMap<>();
-        for (int i = 0; i < FIELDS.length; i++) {
-            if (matcher.group(i + 1) != null) {
-                fields.put(FIELDS[i], matcher.group(i + 1));
-            }
+        for (int i = 0; i < FIELDS.size() && matcher.group(i + 1) != null; i++) {
+            fields.put(FIELDS.get(i), matcher.group(i + 1));
         }
         return fields;
     }
@@ -76,19 +79,18 @@ record AccessLog(@Nullable String key, String time) {
         Deque<String> outer = new ArrayDeque<>();
         String name = "";
         Matcher part = JSON.matcher(line);
-        for (; part.lookingAt() && outer.size() <= DEEPEST; part.region(part.end(), line.length())) {
+        for (boolean open = true; open && part.lookingAt(); open = !outer.isEmpty() && outer.size() <= DEEPEST) {
             if (part.group(1) != null) {
                 String of = outer.getFirst();
                 name = (of.isEmpty() ? "" : of + ".") + unescaped(part.group(1));
-            } else if (part.group(2) != null) {
-                fields.put(name, unescaped(part.group(2)));
-            } else if (part.group(3) != null && !part.group(3).equals("null")) {
-                fields.put(name, part.group(3));
+            } else if (part.group(2) != null || part.group(3) != null) {
+                fields.put(name, part.group(2) == null ? part.group(3) : unescaped(part.group(2)));
             } else if (part.group(4) != null) {
                 outer.push(name);
             } else if (part.group(5) != null) {
                 name = outer.pop();
             }
+            part.region(part.end(), line.length());
         }
         if (!outer.isEmpty() || part.regionStart() < line.length()) {
             throw new IllegalArgumentException(
@@ -98,30 +100,24 @@ record AccessLog(@Nullable String key, String time) {
     }
 
     private static String unescaped(String text) {
-        return ESCAPE.matcher(text).replaceAll(escape -> Matcher.quoteReplacement(unescaped(escape)));
+        return ESCAPE.matcher(text)
+                .replaceAll(escape -> Matcher.quoteReplacement(
+                        escape.group(1) == null
+                                ? escape.group().replace("\\/", "/").translateEscapes()
+                                : String.valueOf((char) Integer.parseInt(escape.group(1), 16))));
     }
 
-    private static String unescaped(MatchResult escape) {
-        return escape.group(1) != null
-                ? String.valueOf((char) Integer.parseInt(escape.group(1), 16))
-                : escape.group().equals("\\/") ? "/" : escape.group().translateEscapes();
-    }
-
-    /** A time of the Common Log Format, of ISO 8601 with its offset, or a number of seconds, or of parts of them, since 1970. */
+    /** A date, or a number of seconds, or of parts of them, since 1970. */
     private static long nanos(String text) {
         try {
-            if (text.matches("\\d{1,19}([.]\\d*)?([eE][+]?\\d+)?")) {
-                double seconds = Double.parseDouble(text);
-                while (seconds >= 1e11) {
-                    seconds /= 1e3;
-                }
-                return Math.multiplyExact((long) (seconds * 1e6), 1_000L);
+            if (!NUMBER.matcher(text).matches()) {
+                return ChronoUnit.NANOS.between(Instant.EPOCH, DATE.parse(text, Instant::from));
             }
-            Instant instant = (text.indexOf('/') > 0
-                            ? OffsetDateTime.parse(text, COMMON_TIME)
-                            : OffsetDateTime.parse(text.replaceFirst("([+-]\\d\\d)(\\d\\d)$", "$1:$2")))
-                    .toInstant();
-            return Math.addExact(Math.multiplyExact(instant.getEpochSecond(), 1_000_000_000L), instant.getNano());
+            double seconds = Double.parseDouble(text);
+            while (seconds >= 1e11) {
+                seconds /= 1e3;
+            }
+            return Math.multiplyExact((long) (seconds * 1e6), 1_000L);
         } catch (DateTimeException | ArithmeticException ex) {
             throw new IllegalArgumentException(
                     "its time is " + text + ", but must be as in 10/Oct/2026:13:55:36 +0200,"

@@ -10,10 +10,9 @@ import org.jspecify.annotations.Nullable;
  * What candidates would have done until now. Immutable.
  *
  * @param calls calls that were tried
- * @param tracked the part of them whose keys were followed; the rest is estimated
  * @param candidates the smallest rate first
  */
-public record CandidateReport(long calls, long tracked, List<Candidate> candidates) {
+public record CandidateReport(long calls, List<Candidate> candidates) {
 
     /**
      * One candidate.
@@ -45,21 +44,25 @@ public record CandidateReport(long calls, long tracked, List<Candidate> candidat
      * @return null if none would have, or there were no calls
      */
     public @Nullable Candidate smallestBelow(double share) {
-        return calls == 0
-                ? null
-                : candidates.stream()
-                        .filter(one -> one.rejected + one.error < share)
-                        .findFirst()
-                        .orElse(null);
+        return candidates.stream()
+                .filter(one -> calls > 0 && one.rejected + one.error < share)
+                .findFirst()
+                .orElse(null);
+    }
+
+    /** As in {@code the smallest below 1 % is 100/m}. */
+    String advice(double share) {
+        Candidate smallest = smallestBelow(share);
+        return smallest == null
+                ? "none of them rejects less than " + percent(share)
+                : "the smallest below " + percent(share) + " is " + smallest.name;
     }
 
     /** One line, as in {@code 1200 calls: 50/m rejects 12.5 % (3 callers), 100/m rejects 0 %; the smallest below 1 % is 100/m}. */
     @Override
     public String toString() {
-        Candidate smallest = smallestBelow(0.01);
-        return calls + " calls: "
-                + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
-                + (smallest == null ? "" : "; the smallest below 1 % is " + smallest.name);
+        return calls + " calls: " + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
+                + "; " + advice(0.01);
     }
 
     /** A share in percent, with two digits after the point where there are any. */

@@ -12,12 +12,16 @@ import java.util.BitSet;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,19 +39,18 @@ import org.jspecify.annotations.Nullable;
  *       sampled keys in all their life, without those with most calls. The spread between the sampled keys is the error.
  *   <li>F4 A key that comes late and makes many calls is found when two of the calls that are looked at, every {@link #LOOK}th,
  *       are of it. Keys of the sample are found as the others are, or it would lose its large keys alone.
- *   <li>F5 While calls come more often than once in {@link #RUSH}, an alarm counts ticks. The first call of a key in a tick is
- *       judged when it comes. Those after it, at most {@link #COUNTED}, are counted, and judged later as of that instant. Calls
- *       of several permits, calls that may wait or are charged, and calls under algorithms that space calls are judged one by
- *       one.
+ *   <li>F5 Calls of a key at one instant are counted, and judged together when another one comes, or a report is made.
+ *       While calls come more often than once in {@link #RUSH}, an alarm sets the instant of all of them, once in a {@link
+ *       #TICK}. Calls of several permits, calls that may wait or are charged, and calls under algorithms that space calls are
+ *       judged one by one.
  * </ul>
  */
 public final class CandidateTracker {
 
     static final long RUSH = 100_000;
+    static final long TICK = 1_000_000;
     static final int LOOK = 64;
-    static final int COUNTED = 512;
 
-    private static final long TICK = 1_000_000;
     private static final int MOST_KEYS = 4_096;
     private static final int LEAST_KEYS = 32;
     private static final long MEMORY = 16L << 20;
@@ -59,12 +62,13 @@ public final class CandidateTracker {
     private static final int THREADS = 64;
     /** Numbers in two lines of a cache, so that threads do not share one. */
     private static final int LINE = 16;
+    /** The instant of a rush while there is none. */
+    private static final long NONE = Long.MIN_VALUE;
 
     private final Limit live;
     private final List<Limit> limits;
     private final Ticker ticker;
     private final Trials trials;
-    private final boolean followsCalendar;
     private final boolean judgesEach;
     /** The most keys that are followed; while they are being dropped, twice as many. */
     final int capacity;
@@ -78,7 +82,10 @@ public final class CandidateTracker {
     /** By the first bits of their hash, the keys that are followed whatever it is. */
     private volatile BitSet heavy = new BitSet(1 << HEAVY_BITS);
 
-    /** Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds. */
+    /**
+     * Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds.
+     * The second number is that of dropped keys, under the lock.
+     */
     private final long[] skipped = new long[THREADS * LINE];
 
     /** The hashes of calls that were looked at. Races lose one; so they do below. */
@@ -86,33 +93,26 @@ public final class CandidateTracker {
 
     private long sampled;
 
-    /** The tick of a rush; 0 while there is none. */
-    private final AtomicInteger tick = new AtomicInteger();
+    /** The instant of the calls of a rush. */
+    private final AtomicLong rush = new AtomicLong(NONE);
 
-    private int ticks;
     private boolean used;
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
-    /** Calls of keys that were dropped. Guarded by the lock, as the next one. */
-    private long past;
-
+    /** Guarded by the lock. */
     private int heavies;
 
     /**
      * @param live the limit beside which they are tried
      * @param limits as of {@link Candidates}
+     * @param salt of the hashes by which keys are sampled; callers who know it can choose keys that are not
      */
-    public CandidateTracker(Limit live, List<Limit> limits, Ticker ticker) {
-        this(live, limits, ticker, ThreadLocalRandom.current().nextInt());
-    }
-
-    CandidateTracker(Limit live, List<Limit> limits, Ticker ticker, int salt) {
+    public CandidateTracker(Limit live, List<Limit> limits, Ticker ticker, int salt) {
         this.live = live;
         this.limits = List.copyOf(limits);
         this.ticker = ticker;
         this.salt = salt;
-        this.followsCalendar = live.algorithm().followsCalendar();
         this.judgesEach = live.algorithm().family() == Algorithm.Family.PACED || live.isCharged();
         this.trials = new Trials(limits, now());
         this.capacity = capacity(limits);
@@ -123,18 +123,18 @@ public final class CandidateTracker {
 
     /** As many keys as fit into {@link #MEMORY}. */
     private static int capacity(List<Limit> limits) {
-        long bytes = 256 + 64L * limits.size();
+        long bytes = 256;
         for (Limit limit : limits) {
-            bytes += limit.algorithm() == Algorithm.SLIDING_LOG
-                    ? 16 * limit.rate().permits()
-                    : 0;
-            bytes += limit.algorithm() == Algorithm.SLIDING_WINDOW ? 8L * limit.slots() : 0;
+            long calls =
+                    limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
+            long slots = limit.algorithm() == Algorithm.SLIDING_WINDOW ? limit.slots() : 0;
+            bytes += 64 + 16 * calls + 8 * slots;
         }
         return (int) Math.max(LEAST_KEYS, Math.min(MOST_KEYS, MEMORY / bytes));
     }
 
     private long now() {
-        return followsCalendar ? ticker.epochNanos() : ticker.nanos();
+        return live.algorithm().followsCalendar() ? ticker.epochNanos() : ticker.nanos();
     }
 
     /**
@@ -149,13 +149,18 @@ public final class CandidateTracker {
         if (tracked == null) {
             return;
         }
-        if (permits != 1 || maxWaitNanos > 0 || judgesEach) {
-            tracked.judge(1, permits, now(), maxWaitNanos);
-        } else if (tracked.tick == tick.get() && tracked.get() < COUNTED) {
+        boolean counted = permits == 1 && maxWaitNanos <= 0 && !judgesEach;
+        if (counted && tracked.instant == rush.get()) {
             tracked.incrementAndGet();
             return;
+        }
+        long now = judgesEach ? now() : instant();
+        tracked.flush();
+        if (counted) {
+            tracked.instant = now;
+            tracked.incrementAndGet();
         } else {
-            tracked.judgeNow();
+            tracked.judge(1, permits, now, maxWaitNanos);
         }
         if (sampled >= LOOK && !tracked.heavy) {
             sampled = 0;
@@ -171,24 +176,27 @@ public final class CandidateTracker {
         }
     }
 
-    /** The tick of a call that is judged; -1 if there is no rush. */
-    private int inRush(long now) {
-        int current = tick.get();
-        if (current == 0 && now - last < RUSH && tick.compareAndSet(0, ++ticks)) {
-            ticker.schedule(ticker.nanos() + TICK, this::nextTick);
-        }
+    /** The instant of a call: that of the rush, if there is one. The call may be the first of one. */
+    private long instant() {
         used = true;
+        long begun = rush.get();
+        if (begun != NONE) {
+            return begun;
+        }
+        long now = now();
+        if (now - last < RUSH && rush.compareAndSet(NONE, now)) {
+            ticker.schedule(ticker.nanos() + TICK, this::tick);
+        }
         last = now;
-        return current == 0 ? -1 : current;
+        return now;
     }
 
-    private void nextTick() {
-        boolean goesOn = used;
-        used = false;
-        tick.set(goesOn ? ++ticks : 0);
-        if (goesOn) {
-            ticker.schedule(ticker.nanos() + TICK, this::nextTick);
+    private void tick() {
+        rush.set(used ? now() : NONE);
+        if (used) {
+            ticker.schedule(ticker.nanos() + TICK, this::tick);
         }
+        used = false;
     }
 
     private @Nullable Tracked find(Object key) {
@@ -201,17 +209,11 @@ public final class CandidateTracker {
 
     /** Begins to follow a key of the sample; returns null for another one, whose call is counted (F3). */
     private @Nullable Tracked follow(Object key, int hash) {
-        if ((hash & mask) == 0) {
-            if (keys.size() >= capacity && change.tryLock()) {
-                try {
-                    shrink();
-                } finally {
-                    change.unlock();
-                }
-            }
-            if ((hash & mask) == 0 && keys.size() < 2 * capacity) {
-                return keys.computeIfAbsent(CanonicalKey.frozen(key), added -> new Tracked(added, hash));
-            }
+        if ((hash & mask) == 0 && keys.size() >= capacity) {
+            arrange(null, hash);
+        }
+        if ((hash & mask) == 0 && keys.size() < 2 * capacity) {
+            return keys.computeIfAbsent(CanonicalKey.frozen(key), added -> new Tracked(added, hash));
         }
         int thread = (int) Thread.currentThread().getId() & (THREADS - 1);
         if ((++skipped[thread * LINE] & (LOOK - 1)) == 0) {
@@ -223,48 +225,56 @@ public final class CandidateTracker {
     /** F4 */
     private void lookAt(Object key, int hash) {
         int slot = hash >>> -SEEN_BITS;
-        if (seen[slot] != hash) {
-            seen[slot] = hash;
-        } else if (change.tryLock()) {
-            try {
-                keys.computeIfAbsent(key, added -> new Tracked(added, hash)).heavy = true;
-                heavy.set(hash >>> -HEAVY_BITS);
-                if (++heavies > capacity / 2) {
-                    chooseHeavy();
-                }
-            } finally {
-                change.unlock();
-            }
+        if (seen[slot] == hash) {
+            arrange(key, hash);
         }
+        seen[slot] = hash;
     }
 
-    /** Drops keys until a quarter of the capacity is free. */
-    private void shrink() {
-        while (keys.size() > capacity - capacity / 4 && mask != Integer.MAX_VALUE) {
-            mask = mask << 1 | 1;
-            chooseHeavy();
+    /**
+     * Makes room. If another thread does so, that is enough.
+     *
+     * @param key one that makes many calls; null to drop keys of the sample until a quarter of the capacity is free
+     */
+    private void arrange(@Nullable Object key, int hash) {
+        if (!change.tryLock()) {
+            return;
+        }
+        try {
+            if (key != null) {
+                keys.computeIfAbsent(key, added -> new Tracked(added, hash)).heavy = true;
+                heavy.set(hash >>> -HEAVY_BITS);
+                heavies++;
+            }
+            while (key == null && keys.size() > capacity - capacity / 4 && mask != Integer.MAX_VALUE) {
+                mask = mask << 1 | 1;
+                drop();
+            }
+            if (heavies > capacity / 2) {
+                drop();
+            }
+        } finally {
+            change.unlock();
         }
     }
 
     /** Keeps those with most calls, later of those that were kept before, and drops all others that are not of the sample. */
-    private void chooseHeavy() {
-        List<Tracked> most = new ArrayList<>(keys.values());
-        most.removeIf(tracked -> heavies > 0 && !tracked.heavy);
-        most.sort(Comparator.comparingLong(tracked -> -tracked.counts.get(0)));
-        heavies = Math.min(capacity / 4, most.size());
-        most.forEach(tracked -> tracked.heavy = false);
+    private void drop() {
+        Set<Tracked> most = keys.values().stream()
+                .filter(tracked -> heavies == 0 || tracked.heavy)
+                .map(tracked -> Map.entry(-tracked.flush(), tracked))
+                .sorted(Map.Entry.comparingByKey())
+                .limit(capacity / 4)
+                .map(Map.Entry::getValue)
+                .collect(Collectors.toSet());
+        heavies = most.size();
         BitSet bits = new BitSet(1 << HEAVY_BITS);
-        for (Tracked tracked : most.subList(0, heavies)) {
-            tracked.heavy = true;
-            bits.set(tracked.hash >>> -HEAVY_BITS);
-        }
+        most.forEach(tracked -> bits.set(tracked.hash >>> -HEAVY_BITS));
         heavy = bits;
         keys.values().removeIf(tracked -> {
+            tracked.heavy = most.contains(tracked);
             boolean dropped = !tracked.heavy && (tracked.hash & mask) != 0;
-            if (dropped) {
-                tracked.flush();
-                past += tracked.counts.get(0);
-            }
+            skipped[1] += dropped ? tracked.flush() : 0;
             return dropped;
         });
     }
@@ -273,21 +283,17 @@ public final class CandidateTracker {
     public CandidateReport report() {
         change.lock();
         try {
-            List<Tracked> followed = new ArrayList<>(keys.values());
-            followed.add(withoutKey);
-            long exact = 0;
-            long others = past + LongStream.of(skipped).sum();
-            long calls = others;
-            for (Tracked one : followed) {
-                one.flush();
-                exact += one.heavy ? one.counts.get(0) : 0;
-                calls += one.counts.get(0);
-            }
-            List<Candidate> candidates = new ArrayList<>();
-            for (int i = 0; i < limits.size(); i++) {
-                candidates.add(candidate(i, followed, calls, calls - exact, calls - exact - others));
-            }
-            return new CandidateReport(calls, calls - others, List.copyOf(candidates));
+            List<Tracked> whole = new ArrayList<>(List.of(withoutKey));
+            List<Tracked> sample = new ArrayList<>();
+            keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked));
+            long calls = whole.stream().mapToLong(Tracked::flush).sum();
+            long ofSample = sample.stream().mapToLong(Tracked::flush).sum();
+            long others = ofSample + LongStream.of(skipped).sum();
+            return new CandidateReport(
+                    calls + others,
+                    IntStream.range(0, limits.size())
+                            .mapToObj(limit -> candidate(limit, whole, sample, calls + others, others, ofSample))
+                            .toList());
         } finally {
             change.unlock();
         }
@@ -297,43 +303,38 @@ public final class CandidateTracker {
      * Estimates by a sample of keys that the share of all others is that of the sample.
      *
      * @param others calls of keys other than those with most calls
-     * @param sample the part of them that is of keys of the sample
+     * @param ofSample the part of them that is of keys of the sample
      */
-    private Candidate candidate(int limit, List<Tracked> followed, long calls, long others, long sample) {
-        long exact = 0;
-        long ofSample = 0;
-        long largest = 0;
-        long callers = 0;
-        List<Caller> most = new ArrayList<>();
-        for (Tracked one : followed) {
-            long rejected = one.counts.get(limit + 1);
-            exact += one.heavy ? rejected : 0;
-            ofSample += one.heavy ? 0 : rejected;
-            largest = Math.max(largest, one.heavy ? 0 : one.counts.get(0));
-            if (rejected > 0 && one != withoutKey) {
-                callers += one.heavy ? 1 : mask + 1L;
-                most.add(new Caller(CanonicalKey.text(one.key), rejected));
-            }
+    private Candidate candidate(
+            int limit, List<Tracked> whole, List<Tracked> sample, long calls, long others, long ofSample) {
+        double share = ofSample == 0 ? 0 : (double) sum(sample, limit + 1) / ofSample;
+        // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
+        double squares = Math.pow(
+                sample.stream().mapToLong(one -> one.counts.get(0)).max().orElse(0), 2);
+        for (Tracked one : sample) {
+            squares += Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2);
         }
-        double share = sample == 0 ? 0 : (double) ofSample / sample;
-        double error = 0;
-        if (others > sample) {
-            // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
-            double squares = (double) largest * largest;
-            for (Tracked one : followed) {
-                double off = one.heavy ? 0 : one.counts.get(limit + 1) - share * one.counts.get(0);
-                squares += off * off;
-            }
-            error = sample == 0 ? 1 : Math.min(1, 2 * Math.sqrt(squares) / sample * others / calls);
-        }
-        most.sort(Comparator.comparingLong(Caller::rejected).reversed().thenComparing(Caller::key));
+        double error = ofSample == 0 ? 1 : Math.min(1, 2 * Math.sqrt(squares) / ofSample * others / calls);
+        List<Tracked> touched = Stream.concat(whole.stream(), sample.stream())
+                .filter(one -> one != withoutKey && one.counts.get(limit + 1) > 0)
+                .toList();
         return new Candidate(
                 limits.get(limit),
                 Candidates.name(limits.get(limit), live),
-                calls == 0 ? 0 : (exact + share * others) / calls,
-                error,
-                callers,
-                List.copyOf(most.subList(0, Math.min(SHOWN_CALLERS, most.size()))));
+                calls == 0 ? 0 : (sum(whole, limit + 1) + share * others) / calls,
+                others == ofSample ? 0 : error,
+                touched.stream().mapToLong(one -> one.heavy ? 1 : mask + 1L).sum(),
+                touched.stream()
+                        .map(one -> new Caller(CanonicalKey.text(one.key), one.counts.get(limit + 1)))
+                        .sorted(Comparator.comparingLong(Caller::rejected)
+                                .reversed()
+                                .thenComparing(Caller::key))
+                        .limit(SHOWN_CALLERS)
+                        .toList());
+    }
+
+    private static long sum(List<Tracked> of, int count) {
+        return of.stream().mapToLong(one -> one.counts.get(count)).sum();
     }
 
     /** A key that is followed, or all calls without one. Its number is that of calls that are counted and not judged yet. */
@@ -346,37 +347,27 @@ public final class CandidateTracker {
         private final transient Trials.Key trial;
         /** Calls, then for each candidate those that it would have rejected. */
         private final AtomicLongArray counts = new AtomicLongArray(1 + limits.size());
-        /** The tick and the instant of the last call that was judged when it came. */
-        private int tick = -1;
-
-        private long judged;
+        /** That of the calls that are counted. */
+        private volatile long instant;
         /** Written under the lock. */
         private volatile boolean heavy;
 
         private Tracked(Object key, int hash) {
             this.key = key;
             this.hash = hash;
-            this.trial = trials.begin(now());
+            // Later than its first call it would not be full then.
+            this.trial = trials.new Key(rush.get() == NONE ? now() : rush.get());
         }
 
-        /** Judges a call; before it, those that have been counted. */
-        private void judgeNow() {
-            long now = now();
-            flush();
-            judge(1, 1, now, 0);
-            judged = now;
-            tick = inRush(now);
-        }
-
-        /** Judges the calls that have been counted, as of the last one that was judged when it came. */
-        private void flush() {
-            judge(get() == 0 ? 0 : getAndSet(0), 1, judged, 0);
+        /** Judges the calls that have been counted. Returns how many have been judged in all. */
+        private long flush() {
+            if (get() > 0) {
+                judge(getAndSet(0), 1, instant, 0);
+            }
+            return counts.get(0);
         }
 
         private void judge(long calls, long permits, long now, long maxWaitNanos) {
-            if (calls <= 0) {
-                return;
-            }
             counts.addAndGet(0, calls);
             for (int i = 0; i < limits.size(); i++) {
                 long rejected = trial.rejected(i, calls, permits, now, maxWaitNanos);

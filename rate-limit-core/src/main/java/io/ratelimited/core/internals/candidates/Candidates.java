@@ -3,18 +3,15 @@ package io.ratelimited.core.internals.candidates;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Rate;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 
 /** Rates that are tried beside a limit. Each is the limit with that rate; all else stays, as in a change of the rate. */
 public final class Candidates {
-
-    /** The most candidates of a limit. */
-    public static final int MOST = 16;
 
     /** The text for rates around the present one, which are replaced once by rates around those that matter. */
     public static final String AUTO = "auto";
@@ -22,6 +19,7 @@ public final class Candidates {
     /** The most permits of a candidate of SLIDING_LOG, which stores each call. */
     private static final long MOST_OF_A_LOG = 10_000;
 
+    private static final int MOST = 16;
     private static final int STEPS = 9;
     private static final int BELOW = 4;
     /** Of the steps around the present rate, four of which are below it. */
@@ -30,59 +28,51 @@ public final class Candidates {
     private Candidates() {}
 
     /**
-     * The limits that texts describe, the smallest first.
+     * The limits that a text describes, the smallest first.
      *
-     * @param live the limit beside which they are tried; counts over time, and is neither closed nor unlimited
-     * @param texts rates such as {@code 100/m}, or {@code 100/m burst 200}; or only {@value #AUTO}
-     * @throws InvalidLimitException when one is no rate of such a limit, or there are none or too many
+     * @param live the limit beside which they are tried
+     * @param text rates such as {@code 100/m, 200/m burst 300}, with commas or semicolons; or {@value #AUTO}
+     * @throws InvalidLimitException when one is no rate of such a limit, or there are too many
      */
-    public static List<Limit> of(Limit live, List<String> texts) {
-        boolean auto = texts.equals(List.of(AUTO));
-        if (live.algorithm().countsCallsInFlight()) {
-            throw invalid("are set, but " + live.algorithm() + " counts calls in flight, which depends on its own"
-                    + " decisions; remove them");
+    public static List<Limit> of(Limit live, String text) {
+        String[] rates = text.split("[,;]");
+        if (rates.length > MOST) {
+            throw invalid("are " + rates.length + ", but must be 1 to " + MOST + " rates, or auto");
         }
-        if (auto && (live.isClosed() || live.isUnlimited())) {
+        if (!text.strip().equals(AUTO)) {
+            return sorted(Stream.of(rates).map(rate -> candidate(live, rate.strip())));
+        }
+        if (live.isClosed() || live.isUnlimited()) {
             throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
         }
-        if (texts.isEmpty() || texts.size() > MOST) {
-            throw invalid("are " + texts.size() + ", but must be 1 to " + MOST + " rates, or auto");
-        }
-        return auto
-                ? steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR)
-                : sorted(texts.stream().map(text -> of(live, text)).toList());
+        return steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR);
     }
 
     private static InvalidLimitException invalid(String problem) {
         return new InvalidLimitException("candidates", problem);
     }
 
-    private static Limit of(Limit live, String text) {
-        String[] parts = text.strip().split("\\s+burst\\s+", 2);
+    private static Limit candidate(Limit live, String text) {
+        String[] parts = text.split("\\s+burst\\s+", 2);
         try {
             Limit.Builder builder = live.toBuilder().withoutBlocks().rate(parts[0]);
-            return checked((parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build());
+            Limit limit = (parts.length == 1 ? builder : builder.burst(Long.parseLong(parts[1]))).build();
+            long most = limit.algorithm() == Algorithm.SLIDING_LOG ? MOST_OF_A_LOG : Long.MAX_VALUE - 1;
+            if (limit.isClosed() || limit.rate().permits() > most) {
+                throw new IllegalArgumentException("it must have a number above 0, under SLIDING_LOG at most "
+                        + MOST_OF_A_LOG + " permits, because that stores each call");
+            }
+            return limit;
         } catch (IllegalArgumentException ex) {
             throw invalid("contain \"" + text + "\", which is not a rate that this limit can have: " + ex.getMessage());
         }
     }
 
-    private static Limit checked(Limit limit) {
-        if (limit.isClosed() || limit.isUnlimited()) {
-            throw new IllegalArgumentException("it must have a number above 0");
-        }
-        if (limit.algorithm() == Algorithm.SLIDING_LOG && limit.rate().permits() > MOST_OF_A_LOG) {
-            throw new IllegalArgumentException(
-                    "it must have at most " + MOST_OF_A_LOG + " permits under SLIDING_LOG, which stores each call");
-        }
-        return limit;
-    }
-
-    private static List<Limit> sorted(List<Limit> limits) {
+    private static List<Limit> sorted(Stream<Limit> limits) {
         TreeSet<Limit> sorted = new TreeSet<>(Comparator.comparingDouble(Candidates::perNano)
                 .thenComparing(Limit::burst)
                 .thenComparing(limit -> limit.rate().toString()));
-        sorted.addAll(limits);
+        limits.forEach(sorted::add);
         return List.copyOf(sorted);
     }
 
@@ -93,25 +83,23 @@ public final class Candidates {
 
     /** The name of a candidate: its rate, and its burst where that is not the limit's. */
     static String name(Limit candidate, Limit live) {
-        Limit same = live.toBuilder().rate(candidate.rate()).build();
-        boolean ownBurst = candidate.algorithm().uses(Attribute.BURST) && candidate.burst() != same.burst();
-        return candidate.rate() + (ownBurst ? " burst " + candidate.burst() : "");
+        long burst = live.toBuilder().rate(candidate.rate()).build().burst();
+        return candidate.rate() + (candidate.burst() == burst ? "" : " burst " + candidate.burst());
     }
 
     /** Nine steps, each of a factor; fewer where they would be the same, or no rate of the limit. */
     private static List<Limit> steps(Limit live, double first, double factor) {
         List<Limit> limits = new ArrayList<>();
-        Rate rate = live.rate();
         for (int i = 0; i < STEPS; i++) {
             long permits = Math.max(1, Math.round(first * Math.pow(factor, i)));
             try {
-                Rate step = new Rate(permits, rate.period(), rate.calendar());
-                limits.add(checked(live.toBuilder().withoutBlocks().rate(step).build()));
+                Rate rate = new Rate(permits, live.rate().period(), live.rate().calendar());
+                limits.add(candidate(live, rate.toString()));
             } catch (IllegalArgumentException ignored) {
                 // Such a rate the limit cannot have: its burst would not fit, for example.
             }
         }
-        return sorted(limits);
+        return sorted(limits.stream());
     }
 
     /**

@@ -5,11 +5,11 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.internals.candidates.AccessLog.Call;
 import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.testing.ManualTicker;
-import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.LineNumberReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
@@ -23,7 +23,6 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.stream.Collectors;
 import java.util.zip.GZIPInputStream;
-import org.jspecify.annotations.Nullable;
 
 /** The command {@code candidates} of the jar: what rates would have done with the calls of access logs. */
 public final class CandidatesCommand {
@@ -31,7 +30,7 @@ public final class CandidatesCommand {
     private static final String USAGE = """
             Usage: java -jar rate-limit-core.jar candidates --rate RATES [options] FILE...
             What limits would have done with the calls of access logs: Common Log Format, combined, or JSON lines.
-              --rate RATES      rates to try, such as 100/m or 50/m,100/m burst 200; required
+              --rate RATES      rates to try, such as 100/m or 50/m,100/m burst 200, or auto; required
               --key FIELD       a limit for each value of a field, such as host, user or request.remote_ip; default: one for all
               --time FIELD      the field of the time in JSON lines; default: time
               --algorithm NAME  such as sliding-window; default: token-bucket
@@ -42,26 +41,27 @@ public final class CandidatesCommand {
     private static final int SORTED = 10_000;
 
     private static final int SHOWN = 3;
-    private static final int LONGEST_SHOWN = 120;
+    private static final int LONGEST_SHOWN = 300;
 
     private final PrintStream out;
     private final AccessLog log;
-    private final Limit live;
-    private final List<Limit> limits;
     private final double below;
     private final PriorityQueue<Call> waiting = new PriorityQueue<>(Comparator.comparingLong(Call::epochNanos));
     private final ManualTicker time = new ManualTicker();
-    private @Nullable CandidateTracker tracker;
+    private final CandidateTracker tracker;
     private long bad;
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
-        List<String> rates = List.of(options.getOrDefault("rate", "").split(","));
+        String name = options.getOrDefault("algorithm", "token-bucket");
+        Algorithm algorithm = Algorithm.all().stream()
+                .filter(one -> one.name().equals(name.toUpperCase(Locale.ROOT).replace('-', '_')))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException(
+                        "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
         this.out = out;
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
-        this.live = Limit.of("candidates", algorithm(options.getOrDefault("algorithm", "token-bucket")))
-                .rate(rates.get(0).split("\\s+burst\\s+", 2)[0])
-                .build();
-        this.limits = Candidates.of(live, rates);
+        Limit live = Limit.of("candidates", algorithm).rate("100/m").build();
+        this.tracker = new CandidateTracker(live, Candidates.of(live, options.get("rate")), time, 0);
         this.below = Double.parseDouble(options.getOrDefault("below", "1")) / 100;
     }
 
@@ -72,24 +72,27 @@ public final class CandidatesCommand {
 
     /** Runs the command, and returns the code with which the process ends. */
     public static int run(String[] args, PrintStream out, PrintStream err) {
-        Map<String, String> options = new HashMap<>();
-        List<String> files = new ArrayList<>();
-        for (int i = 1; i < args.length; i++) {
-            if (!args[i].startsWith("--")) {
-                files.add(args[i]);
-            } else if (!USAGE.contains(args[i] + " ") || i + 1 == args.length) {
-                err.println("The option " + args[i] + " is unknown, or has no value.\n" + USAGE);
-                return 1;
-            } else {
-                options.put(args[i].substring(2), args[++i]);
-            }
-        }
-        if (args.length == 0 || !args[0].equals("candidates") || files.isEmpty() || !options.containsKey("rate")) {
-            err.println(USAGE);
-            return 1;
-        }
         try {
-            new CandidatesCommand(options, out).run(files);
+            Map<String, String> options = new HashMap<>();
+            List<String> files = new ArrayList<>();
+            for (int i = 1; i < args.length; i++) {
+                if (!args[i].startsWith("--")) {
+                    files.add(args[i]);
+                } else if (USAGE.contains(args[i] + " ") && i + 1 < args.length) {
+                    options.put(args[i].substring(2), args[++i]);
+                } else {
+                    throw new IllegalArgumentException(
+                            "The option " + args[i] + " is unknown, or has no value.\n" + USAGE);
+                }
+            }
+            if (files.isEmpty() || !args[0].equals("candidates") || !options.containsKey("rate")) {
+                throw new IllegalArgumentException(USAGE);
+            }
+            CandidatesCommand command = new CandidatesCommand(options, out);
+            for (String file : files) {
+                command.read(file);
+            }
+            command.print();
             return 0;
         } catch (IOException ex) {
             err.println("The file cannot be read: " + ex.getMessage() + ". Check its name and permissions.");
@@ -101,44 +104,24 @@ public final class CandidatesCommand {
         return 1;
     }
 
-    private void run(List<String> files) throws IOException {
-        for (String file : files) {
-            try (InputStream stream = file.equals("-") ? System.in : new FileInputStream(file);
-                    InputStream plain = file.endsWith(".gz") ? new GZIPInputStream(stream) : stream;
-                    BufferedReader lines = new BufferedReader(new InputStreamReader(plain, StandardCharsets.UTF_8))) {
-                int number = 1;
-                for (String line = lines.readLine(); line != null; line = lines.readLine(), number++) {
+    private void read(String file) throws IOException {
+        try (InputStream stream = file.equals("-") ? System.in : new FileInputStream(file);
+                InputStream plain = file.endsWith(".gz") ? new GZIPInputStream(stream) : stream;
+                LineNumberReader lines = new LineNumberReader(new InputStreamReader(plain, StandardCharsets.UTF_8))) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                try {
                     if (!line.isBlank()) {
-                        read(line, file + ", line " + number);
+                        waiting.add(log.read(line));
+                    }
+                } catch (IllegalArgumentException ex) {
+                    if (bad++ < SHOWN) {
+                        String shown = printable(ex.getMessage() + ": " + line);
+                        out.println(file + ", line " + lines.getLineNumber() + ": "
+                                + (shown.length() <= LONGEST_SHOWN ? shown : shown.substring(0, LONGEST_SHOWN) + "…"));
                     }
                 }
+                tryCalls(SORTED);
             }
-        }
-        while (!waiting.isEmpty()) {
-            tryNext();
-        }
-        print();
-    }
-
-    private static Algorithm algorithm(String name) {
-        return Algorithm.all().stream()
-                .filter(one -> one.name().equals(name.toUpperCase(Locale.ROOT).replace('-', '_')))
-                .findFirst()
-                .orElseThrow(() -> new IllegalArgumentException(
-                        "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
-    }
-
-    private void read(String line, String place) {
-        try {
-            waiting.add(log.read(line));
-        } catch (IllegalArgumentException ex) {
-            if (bad++ < SHOWN) {
-                String shown = line.length() <= LONGEST_SHOWN ? line : line.substring(0, LONGEST_SHOWN) + "…";
-                out.println(place + ": " + ex.getMessage() + ": " + printable(shown));
-            }
-        }
-        if (waiting.size() > SORTED) {
-            tryNext();
         }
     }
 
@@ -147,26 +130,32 @@ public final class CandidatesCommand {
         return text.replaceAll("\\p{Cntrl}", "?");
     }
 
-    /** Tries the earliest call. One that is earlier than a call before it came too late, and counts as of that one. */
-    private void tryNext() {
-        Call call = waiting.remove();
-        if (tracker == null) {
-            time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
-            tracker = new CandidateTracker(live, limits, time, 0);
+    /**
+     * Tries the earliest calls. One that is earlier than a call before it came too late, and counts as of that one.
+     *
+     * @param left the most that still wait
+     */
+    private void tryCalls(int left) {
+        while (waiting.size() > left) {
+            Call call = waiting.remove();
+            if (time.epochNanos() == 0) {
+                time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
+            }
+            time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
+            tracker.tried(call.key(), 1, 0);
         }
-        time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
-        tracker.tried(call.key(), 1, 0);
     }
 
     private void print() {
+        tryCalls(0);
         if (bad > 0) {
             out.println(bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped. [RL-292]");
         }
-        if (tracker == null) {
+        CandidateReport report = tracker.report();
+        if (report.calls() == 0) {
             out.println("There are no calls.");
             return;
         }
-        CandidateReport report = tracker.report();
         Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
         out.println(report.calls() + " calls from "
                 + last.minus(time.elapsed()).truncatedTo(ChronoUnit.SECONDS) + " to "
@@ -177,10 +166,6 @@ public final class CandidatesCommand {
                     .collect(Collectors.joining(", "));
             out.println(one + (most.isEmpty() ? "" : ": " + most));
         }
-        Candidate smallest = report.smallestBelow(below);
-        out.println(
-                smallest == null
-                        ? "None of them rejects less than " + CandidateReport.percent(below) + ": try larger rates."
-                        : "The smallest below " + CandidateReport.percent(below) + " is " + smallest.name() + ".");
+        out.println(report.advice(below));
     }
 }

@@ -25,18 +25,14 @@ public final class Trials {
         this.charged = limits.get(0).isCharged();
     }
 
-    /** The states of a new key. */
-    public Key begin(long now) {
-        return new Key(Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new));
-    }
-
     /** The state of one key under each limit. Thread-safe. */
     public final class Key {
 
         private final Cell[] cells;
 
-        private Key(Cell[] cells) {
-            this.cells = cells;
+        /** A new key. */
+        public Key(long now) {
+            this.cells = Stream.of(limits).map(limit -> limit.initial(now)).toArray(Cell[]::new);
         }
 
         /**
@@ -58,15 +54,11 @@ public final class Trials {
             if (charged) {
                 return cell.peek(permits, now, maxWait) < 0 ? calls : 0;
             }
-            if (calls == 1) {
-                return (maxWait <= 0 ? cell.take(permits, now) : cell.reserve(permits, now, maxWait, null)) < 0 ? 1 : 0;
+            long fit = calls == 1 ? 1 : Math.min(calls, cell.remaining(now));
+            while (fit > 0 && cell.reserve(fit * permits, now, maxWait, null) < 0) {
+                fit--;
             }
-            for (long fit = Math.min(calls, cell.remaining(now)); fit > 0; fit--) {
-                if (cell.take(fit, now) >= 0) {
-                    return calls - fit;
-                }
-            }
-            return calls;
+            return calls - fit;
         }
 
         /** Charges a completed call under each limit that admits it. */

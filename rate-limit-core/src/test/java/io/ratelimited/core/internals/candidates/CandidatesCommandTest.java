@@ -74,7 +74,7 @@ class CandidatesCommandTest {
         }
         assertThat(text)
                 .startsWith("10000 calls from 2015-05-17T10:05:00Z to 2015-05-20T21:05:59Z\n")
-                .endsWith("The smallest below 1 % is 40/m.\n");
+                .endsWith("the smallest below 1 % is 40/m\n");
     }
 
     @Test
@@ -120,6 +120,10 @@ class CandidatesCommandTest {
                 "{\"ts\":" + "[".repeat(99_999),
                 "{\"ts\":1760097336 \"a\":1}",
                 "{\"ts\":99999999999999999999999999}",
+                "{\"ts\":1e999}",
+                "{\"ts\":1760097336}}",
+                "{\"ts\":1760097336}\"a\":1",
+                "{\"ts\":1760097336}{}",
                 "1.2.3.4 - -")) {
             assertThatThrownBy(() -> log.read(bad)).as(bad).isInstanceOf(IllegalArgumentException.class);
         }
@@ -142,8 +146,25 @@ class CandidatesCommandTest {
                         2 lines could not be read and were skipped. [RL-292]
                         1 calls from 2026-10-10T13:55:36Z to 2026-10-10T13:55:36Z
                         1/m rejects 0 %
-                        The smallest below 1 % is 1/m.
+                        the smallest below 1 % is 1/m
                         """);
+    }
+
+    @Test
+    void noControlCharacterOfALogReachesTheTerminal() throws Exception {
+        String escape = "\u001b[2J";
+        assertThat(runOn(
+                        List.of(
+                                "{\"time\": \"" + escape + "\"}",
+                                "{\"" + escape + "\": 1}",
+                                "{\"time\": 1760097336, \"user\": \"" + escape + "\"}",
+                                "{\"time\": 1760097336, \"user\": \"" + escape + "\"}"),
+                        "--rate",
+                        "1/m",
+                        "--key",
+                        "user"))
+                .contains("1/m rejects 50 % (1 caller): ?[2J (1)")
+                .doesNotContain("\u001b");
     }
 
     /** Servers write a line when the response has ended. */

@@ -86,20 +86,21 @@ public final class LimitEnforcer {
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission enter(LimitRequest[] requests, @Nullable CurrentRequest current) {
-        tryCandidates(requests);
         if (requests.length == 1 && current == null && requests[0].mayTry()) {
             LimitRequest request = requests[0];
             if (request.limiter().tryAcquire(request.key(), request.permits())) {
+                tryCandidates(requests);
                 reports.report(request, Outcome.ADMITTED, 0, null, request);
                 return Admission.HOLDS_NOTHING;
             }
             Decision decision = request.get();
             if (!decision.admitted()) {
+                tryCandidates(requests);
                 throw reports.refusal(requests, null, new Decision[] {decision});
             }
             // Permits have come back between the two: the reservation decides.
         }
-        return requests.length == 0 ? Admission.HOLDS_NOTHING : reserveTried(requests, current);
+        return requests.length == 0 ? Admission.HOLDS_NOTHING : reserve(requests, current);
     }
 
     /** Each limit that is asked tries its candidates, whatever is decided. */
@@ -119,10 +120,6 @@ public final class LimitEnforcer {
      */
     public Admission reserve(LimitRequest[] requests, @Nullable CurrentRequest current) {
         tryCandidates(requests);
-        return reserveTried(requests, current);
-    }
-
-    private Admission reserveTried(LimitRequest[] requests, @Nullable CurrentRequest current) {
         LimitRequest[] enforced = LimitRequest.enforced(requests);
         Reservation reservation = enforced.length == 0 ? null : reserveEnforced(enforced, current);
         return new Admission(

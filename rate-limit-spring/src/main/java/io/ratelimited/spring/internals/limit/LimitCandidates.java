@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,13 +26,12 @@ public final class LimitCandidates {
 
     private static final LogText.Lines LOG = LogText.lines(LimitCandidates.class);
 
-    private static final Duration DEFAULT_TIME = Duration.ofHours(24);
-    private static final Duration SHORTEST = Duration.ofSeconds(1);
-    private static final Duration LONGEST = Duration.ofDays(31);
     /** The part of the time after which rates around the present one are replaced by rates around those that matter. */
     private static final int COARSE = 24;
     /** A report is made at most once in this time, in nanoseconds: meters read it once for each candidate. */
     private static final long FRESH = 1_000_000_000L;
+
+    private static final State NONE = new State(Instant.EPOCH, Instant.EPOCH, new CandidateReport(0, List.of()));
 
     private final NamedLimit limit;
     private final Ticker ticker;
@@ -39,8 +39,8 @@ public final class LimitCandidates {
     private volatile @Nullable CandidateTracker tracker;
 
     private volatile Runnable listener = () -> {};
-    /** Of those that are tried, or were tried last. Guarded by this, as the next ones. */
-    private @Nullable State state;
+    /** Guarded by this, as the next ones. */
+    private State state = NONE;
 
     private long reportedAt;
     private Runnable alarm = () -> {};
@@ -49,9 +49,8 @@ public final class LimitCandidates {
      * Candidates, and what they would have done.
      *
      * @param until the end of their time
-     * @param ended whether their time is over
      */
-    public record State(Instant since, Instant until, boolean ended, CandidateReport report) {}
+    public record State(Instant since, Instant until, CandidateReport report) {}
 
     LimitCandidates(NamedLimit limit, Ticker ticker) {
         this.limit = limit;
@@ -61,62 +60,53 @@ public final class LimitCandidates {
     /**
      * Tries candidates from now on, instead of those before, whose result is forgotten.
      *
-     * @param texts as {@link Candidates#of} reads them; empty for none
+     * @param text as {@link Candidates#of} reads it; {@code off} or nothing for none
      * @param time null for 24 hours
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
-    public void start(List<String> texts, @Nullable Duration time, String place, String remedy) {
-        if (texts.isEmpty()) {
-            stop();
+    public synchronized void start(String text, @Nullable Duration time, String place, String remedy) {
+        if (text.isBlank() || text.equals("off")) {
+            alarm.run();
+            tracker = null;
+            state = NONE;
+            listener.run();
             return;
         }
-        Duration length = Objects.requireNonNullElse(time, DEFAULT_TIME);
-        List<Limit> limits;
+        Duration length = Objects.requireNonNullElse(time, Duration.ofDays(1));
         try {
-            if (length.compareTo(SHORTEST) < 0 || length.compareTo(LONGEST) > 0) {
+            if (length.compareTo(Duration.ofSeconds(1)) < 0 || length.compareTo(Duration.ofDays(31)) > 0) {
                 throw new InvalidLimitException(
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
-            limits = Candidates.of(limit.limit(), texts);
+            long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
+            begin(Candidates.of(limit.limit(), text), ticker.nanos() + length.toNanos(), coarse);
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? " [RL-290]" : " [RL-291]";
             throw new InvalidRateLimitException(
                     limit.name(), place, String.valueOf(ex.getMessage()), remedy + code, ex);
         }
-        boolean auto = texts.equals(List.of(Candidates.AUTO));
-        begin(limits, ticker.nanos() + length.toNanos(), auto ? length.toNanos() / COARSE : 0);
-    }
-
-    private synchronized void stop() {
-        alarm.run();
-        tracker = null;
-        state = null;
-        listener.run();
     }
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
-    private synchronized void begin(List<Limit> limits, long deadline, long coarse) {
-        CandidateTracker next = new CandidateTracker(limit.limit(), limits, ticker);
+    private void begin(List<Limit> limits, long deadline, long coarse) {
+        CandidateTracker next = new CandidateTracker(
+                limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
-        state = new State(now, now.plusNanos(deadline - ticker.nanos()), false, next.report());
+        state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
         tracker = next;
-        awaitEnd(next, deadline, coarse);
+        alarm.run();
+        alarm = ticker.schedule(
+                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
         listener.run();
     }
 
-    private void awaitEnd(CandidateTracker of, long deadline, long coarse) {
-        long at = coarse == 0 ? deadline : ticker.nanos() + coarse;
-        alarm.run();
-        alarm = ticker.schedule(at, () -> over(of, deadline, coarse));
-    }
-
-    /** The time is over, or that of coarse steps is; they go on until there are calls. */
-    private synchronized void over(CandidateTracker ended, long deadline, long coarse) {
+    /** The time is over, or that of coarse steps is; they begin again until there are calls. */
+    private synchronized void over(CandidateTracker ended, List<Limit> limits, long deadline, long coarse) {
         CandidateReport seen = ended.report();
         if (tracker == ended && coarse == 0) {
             close();
         } else if (tracker == ended && seen.calls() == 0) {
-            awaitEnd(ended, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
+            begin(limits, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
         } else if (tracker == ended) {
             begin(Candidates.around(limit.limit(), seen), deadline, 0);
         }
@@ -124,12 +114,14 @@ public final class LimitCandidates {
 
     /** Ends with the application, or when the time is over: what is known until now is logged. */
     synchronized void close() {
-        State last = report(true);
         alarm.run();
-        if (tracker != null && last != null && last.report.calls() > 0) {
-            LOG.info("Rate limit '" + limit.name() + "': of " + last.report);
+        if (tracker != null) {
+            State last = report(tracker);
+            tracker = null;
+            if (last.report.calls() > 0) {
+                LOG.info("Rate limit '" + limit.name() + "': of " + last.report);
+            }
         }
-        tracker = null;
     }
 
     /** Runs an action after each start and stop. */
@@ -142,18 +134,15 @@ public final class LimitCandidates {
         return tracker;
     }
 
-    /** The candidates that are tried, or were tried last; null if there are none. The report is at most a second old. */
-    public synchronized @Nullable State state() {
-        boolean fresh = ticker.nanos() - reportedAt <= FRESH && state != null && state.report.calls() > 0;
-        return fresh ? state : report(false);
+    /** The candidates that are tried, or were tried last, if there are any. The report is at most a second old. */
+    public synchronized State state() {
+        boolean fresh = state.report.calls() > 0 && ticker.nanos() - reportedAt <= FRESH;
+        return fresh || tracker == null ? state : report(tracker);
     }
 
-    private @Nullable State report(boolean ends) {
-        CandidateTracker now = tracker;
-        if (now != null && state != null) {
-            state = new State(state.since, state.until, ends, now.report());
-            reportedAt = ticker.nanos();
-        }
+    private State report(CandidateTracker of) {
+        reportedAt = ticker.nanos();
+        state = new State(state.since, state.until, of.report());
         return state;
     }
 }

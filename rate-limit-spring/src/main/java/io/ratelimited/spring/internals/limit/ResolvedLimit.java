@@ -304,9 +304,10 @@ public final class ResolvedLimit {
 
     /** @throws InvalidRateLimitException when they are invalid */
     void startCandidates(LimitCandidates candidates) {
-        if (values.get(LimitProperty.CANDIDATES) instanceof List<?> rates) {
+        Object rates = values.get(LimitProperty.CANDIDATES);
+        if (rates != null) {
             candidates.start(
-                    rates.stream().map(String::valueOf).toList(),
+                    PropertyText.text(rates),
                     get(LimitProperty.CANDIDATES_FOR, Duration.class),
                     place(LimitProperty.CANDIDATES),
                     originOrStrongest(LimitProperty.CANDIDATES).remedy());
