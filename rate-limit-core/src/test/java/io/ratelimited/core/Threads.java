@@ -9,7 +9,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.BooleanSupplier;
 
 /** Threads that start behind one gate and are judged on what they bring back. */
 public final class Threads {
@@ -71,15 +70,60 @@ public final class Threads {
         }
     }
 
-    /** Yields until another thread has come to a state that it must come to. */
-    @SuppressWarnings("ThreadPriorityCheck") // waiting for another thread, not relying on when it runs
-    public static void until(BooleanSupplier state) {
-        long begin = System.nanoTime();
-        while (!state.getAsBoolean()) {
-            if (System.nanoTime() - begin > PATIENCE.toNanos()) {
-                throw new AssertionError("a state was not reached");
+    /** What another thread brings about. */
+    public interface State {
+        boolean isReached() throws Exception;
+    }
+
+    /** What holds once another thread has brought it about. */
+    public interface Assertion {
+        void check() throws Exception;
+    }
+
+    /** Waits until another thread has come to a state that it must come to. */
+    public static void until(State state) {
+        if (!isReached(state)) {
+            throw new AssertionError("a state was not reached");
+        }
+    }
+
+    /** Waits until what another thread does has made an assertion hold, and fails as it does if that never happens. */
+    public static void untilAsserted(Assertion assertion) {
+        AssertionError[] last = new AssertionError[1];
+        boolean reached = isReached(() -> {
+            try {
+                assertion.check();
+                return true;
+            } catch (AssertionError ex) {
+                last[0] = ex;
+                return false;
             }
-            Thread.yield();
+        });
+        if (!reached) {
+            throw last[0];
+        }
+    }
+
+    @SuppressWarnings("ThreadPriorityCheck") // waiting for another thread, not relying on when it runs
+    private static boolean isReached(State state) {
+        long begin = System.nanoTime();
+        try {
+            while (!state.isReached()) {
+                long waited = System.nanoTime() - begin;
+                if (waited > PATIENCE.toNanos()) {
+                    return false;
+                }
+                if (waited < 1_000_000) {
+                    Thread.yield();
+                } else {
+                    Thread.sleep(2);
+                }
+            }
+            return true;
+        } catch (RuntimeException ex) {
+            throw ex;
+        } catch (Exception ex) {
+            throw new IllegalStateException(ex);
         }
     }
 }

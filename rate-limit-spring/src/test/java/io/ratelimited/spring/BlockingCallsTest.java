@@ -1,8 +1,8 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import java.util.concurrent.CompletableFuture;
-import org.awaitility.Awaitility;
 
 /** The facts, for methods that return a value. */
 final class BlockingCallsTest extends CallFacts {
@@ -19,7 +19,7 @@ final class BlockingCallsTest extends CallFacts {
 
     @Override
     void settle(CompletableFuture<String> call) {
-        Awaitility.await().until(() -> call.isDone() || ((OnThread) call).isWaiting());
+        Threads.until(() -> call.isDone() || ((OnThread) call).isWaiting());
     }
 
     @Override
@@ -61,7 +61,7 @@ final class BlockingCallsTest extends CallFacts {
         @Override
         public boolean cancel(boolean mayInterruptIfRunning) {
             thread.interrupt();
-            Awaitility.await().until(() -> !thread.isAlive());
+            Threads.until(() -> !thread.isAlive());
             return isCompletedExceptionally();
         }
     }

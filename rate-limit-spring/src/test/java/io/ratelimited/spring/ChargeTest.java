@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.internals.expression.CallResult;
 import java.lang.annotation.Retention;
@@ -19,7 +20,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
-import org.awaitility.Awaitility;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -274,7 +274,7 @@ final class ChargeTest {
         CompletableFuture<String> own = new CompletableFuture<>();
         CompletableFuture<String> call = service.waiting(own);
         ticker.advance(Duration.ofSeconds(1));
-        Awaitility.await().until(() -> own.getNumberOfDependents() > 0);
+        Threads.until(() -> own.getNumberOfDependents() > 0);
         call.completeExceptionally(new TimeoutException("of the caller"));
         assertThat(observer.settled).last().isEqualTo("waiting null 1 1");
     }

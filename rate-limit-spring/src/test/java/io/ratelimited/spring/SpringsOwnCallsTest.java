@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import jakarta.jms.ConnectionFactory;
@@ -13,7 +14,6 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.activemq.ActiveMQConnectionFactory;
-import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.aop.interceptor.AsyncUncaughtExceptionHandler;
@@ -48,7 +48,7 @@ final class SpringsOwnCallsTest {
     void refusedRunsOfAScheduleReachTheErrorHandlerOfTheScheduler() {
         runner.withUserConfiguration(Scheduling.class).withBean(Job.class).run(context -> {
             List<Throwable> errors = context.getBean(Scheduling.class).errors;
-            Awaitility.await().until(() -> errors.size() >= 2);
+            Threads.until(() -> errors.size() >= 2);
             assertThat(errors)
                     .allSatisfy(error -> assertThat(error)
                             .isInstanceOf(RateLimitExceededException.class)
@@ -75,7 +75,7 @@ final class SpringsOwnCallsTest {
                 context.getBean(Mails.class).send();
             }
             List<Throwable> errors = context.getBean(Asynchronous.class).errors;
-            Awaitility.await().until(() -> errors.size() == 2);
+            Threads.until(() -> errors.size() == 2);
             assertThat(errors).hasOnlyElementsOfType(RateLimitExceededException.class);
         });
     }
@@ -129,7 +129,7 @@ final class SpringsOwnCallsTest {
                         jms.convertAndSend("orders", "order " + i);
                     }
                     MessageListener listener = context.getBean(MessageListener.class);
-                    Awaitility.await().until(() -> listener.handled().size() == 3);
+                    Threads.until(() -> listener.handled().size() == 3);
                     assertThat(listener.handled()).containsExactlyInAnyOrder("order 1", "order 2", "order 3");
                     assertThat(refused).hasValueGreaterThanOrEqualTo(4);
                 });

@@ -81,7 +81,10 @@ class ForeignStateFuzzTest {
 
     /** Anyone who can write to Redis can also give permits away, by deleting the key. */
     private static void check(Decision decision) {
-        assertThat(decision.source()).as(BACKEND.health().lastError()).isEqualTo(Source.REDIS);
+        // Where Redis loses a block with a state that it cannot read, it holds at the instance that knows it.
+        assertThat(decision.source())
+                .as(BACKEND.health().lastError())
+                .isIn(Source.REDIS, decision.blocked() ? Source.DENY_CACHE : Source.REDIS);
         assertThat(decision.remaining()).isNotNegative();
         assertThat(decision.reset()).isGreaterThanOrEqualTo(Duration.ZERO);
         assertThat(decision.waitTime()).isGreaterThanOrEqualTo(Duration.ZERO);

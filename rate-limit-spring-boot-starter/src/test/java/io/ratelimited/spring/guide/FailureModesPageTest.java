@@ -1,8 +1,8 @@
 package io.ratelimited.spring.guide;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.LogLines;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
@@ -54,7 +54,7 @@ class FailureModesPageTest {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     // By a thread of the connection.
-                    await().until(() -> redis.all().stream().anyMatch(line -> line.endsWith("[RL-301]")));
+                    Threads.until(() -> redis.all().stream().anyMatch(line -> line.endsWith("[RL-301]")));
                 });
 
         List<String> lines = LINE.matcher(Files.readString(Path.of("..", "docs", "failure-modes.md")))

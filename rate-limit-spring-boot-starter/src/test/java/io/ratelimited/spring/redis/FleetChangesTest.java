@@ -3,9 +3,9 @@ package io.ratelimited.spring.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
@@ -47,8 +47,6 @@ import org.springframework.security.core.context.SecurityContextHolder;
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("once")
 class FleetChangesTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
     /** Ten thousand lines take longer to be written than the changes to be made. */
     private static final String UNREPORTED = "logging.level.io.ratelimited.spring.internals.limit.ChangeReports=warn";
 
@@ -134,8 +132,7 @@ class FleetChangesTest {
         limits(one).change("search", LimitChange.tier("gold").with("rate", "200/d"));
 
         assertThat(rate(one)).isEqualTo("50/d");
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(tier(two, "gold")).isEqualTo("200/d"));
+        Threads.untilAsserted(() -> assertThat(tier(two, "gold")).isEqualTo("200/d"));
         assertThat(rate(two)).isEqualTo("50/d");
         one.close();
         two.close();
@@ -147,8 +144,7 @@ class FleetChangesTest {
         ConfigurableApplicationContext four = instance();
         limits(three).revert("search");
         assertThat(rate(three)).isEqualTo("10/d");
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(tier(four, "gold")).isEqualTo("20/d"));
+        Threads.untilAsserted(() -> assertThat(tier(four, "gold")).isEqualTo("20/d"));
         assertThat(rate(four)).isEqualTo("10/d");
         assertThat(rate(instance())).isEqualTo("10/d");
     }
@@ -161,8 +157,7 @@ class FleetChangesTest {
         as("ann", () -> limits(one).change("search", rateOf("50/d")));
         as("bob", () -> limits(one).override("search", "zoe", rateOf("3/d"), null));
 
-        await().atMost(PATIENCE)
-                .untilAsserted(
+        Threads.untilAsserted(
                         () -> assertThat(limits(two).peek("search", "zoe").remaining())
                                 .isEqualTo(3));
         ConfigurableApplicationContext three = instance();
@@ -233,7 +228,7 @@ class FleetChangesTest {
         limits(one).change("search", LimitChange.rate("12/d"));
 
         assertThat(limits(one).tryAcquire("search", "ann")).isTrue();
-        await().atMost(PATIENCE).until(() -> limits(two).tryAcquire("search", "ann"));
+        Threads.until(() -> limits(two).tryAcquire("search", "ann"));
         assertThat(limits(one).tryAcquire("search", "ann")).isFalse();
     }
 
@@ -253,7 +248,7 @@ class FleetChangesTest {
         first.join();
 
         for (ConfigurableApplicationContext each : running) {
-            await().atMost(PATIENCE).untilAsserted(() -> {
+            Threads.untilAsserted(() -> {
                 assertThat(rate(each)).isEqualTo("120/d");
                 assertThat(tier(each, "gold")).isEqualTo("220/d");
             });
@@ -279,11 +274,10 @@ class FleetChangesTest {
                 .hasMessageContaining("does not apply the change for all");
 
         limits(one).revert("search");
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(endpoint.limit("search", null)).doesNotContainKey("changeNotApplied"));
+        Threads.untilAsserted(() -> assertThat(endpoint.limit("search", null)).doesNotContainKey("changeNotApplied"));
         assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
         limits(one).change("search", rateOf("30/d"));
-        await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(older)).isEqualTo("30/d"));
+        Threads.untilAsserted(() -> assertThat(rate(older)).isEqualTo("30/d"));
     }
 
     @Test
@@ -306,7 +300,7 @@ class FleetChangesTest {
 
         late.getBean(RateLimitsEndpoint.class).update("search", "rate=60/d");
         assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
-        await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(one)).isEqualTo("60/d"));
+        Threads.untilAsserted(() -> assertThat(rate(one)).isEqualTo("60/d"));
     }
 
     @Test
@@ -329,11 +323,10 @@ class FleetChangesTest {
             assertThat(rate(two)).isEqualTo("10/d");
             own.restart();
             // Redis has lost its data: the instance that knows the change writes it back, and the new one learns of it.
-            await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(two)).isEqualTo("50/d"));
-            await().atMost(PATIENCE)
-                    .until(() -> two.getBean(RedisBackend.class).health().state() == State.UP);
+            Threads.untilAsserted(() -> assertThat(rate(two)).isEqualTo("50/d"));
+            Threads.until(() -> two.getBean(RedisBackend.class).health().state() == State.UP);
             limits(two).revert("search");
-            await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(one)).isEqualTo("10/d"));
+            Threads.untilAsserted(() -> assertThat(rate(one)).isEqualTo("10/d"));
         }
     }
 
@@ -347,8 +340,7 @@ class FleetChangesTest {
         limits(one).override("search", 42L, LimitChange.of("tier", "gold"), null);
 
         assertThat(limits(one).tryAcquire("search", "ann", 2)).isTrue();
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(endpoint.limit("search", null)).containsEntry("budgets", 2));
+        Threads.untilAsserted(() -> assertThat(endpoint.limit("search", null)).containsEntry("budgets", 2));
         assertThat(limits(two).tryAcquire("search", "ann", 2)).isFalse();
         assertThat(limits(two).tryAcquire("search", "ann", 1)).isTrue();
         assertThat(limits(two).tryAcquire("search", "42", 20)).isTrue();
@@ -363,8 +355,7 @@ class FleetChangesTest {
         limits(two).removeOverride("search", 42);
 
         assertThat(limits(two).tryAcquire("search", "ann", 10)).isTrue();
-        await().atMost(PATIENCE)
-                .untilAsserted(
+        Threads.untilAsserted(
                         () -> assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
                                 .doesNotContainKey("budgets"));
         assertThat(limits(one).tryAcquire("search", "ann")).isFalse();
@@ -385,15 +376,12 @@ class FleetChangesTest {
 
         long begin = System.nanoTime();
         limits(one).override("search", "user 500", rateOf("50/d"), null);
-        await().pollInterval(Duration.ofMillis(20))
-                .atMost(PATIENCE)
-                .untilAsserted(
+        Threads.untilAsserted(
                         () -> assertThat(limits(two).peek("search", "user 500").remaining())
                                 .isEqualTo(50));
         System.out.println("FLEET among 10,000 budgets the other instance uses a new one after "
                 + (System.nanoTime() - begin) / 1_000_000 + " ms");
-        await().atMost(PATIENCE)
-                .untilAsserted(
+        Threads.untilAsserted(
                         () -> assertThat(limits(one).peek("search", "user 9999").remaining())
                                 .isEqualTo(3));
         assertThat(limits(two).tryAcquire("search", "user 9999", 3)).isTrue();
@@ -401,7 +389,7 @@ class FleetChangesTest {
         assertThat(limits(two).tryAcquire("search", "user 500", 50)).isTrue();
         assertThat(limits(one).tryAcquire("search", "user 500")).isFalse();
 
-        await().atMost(PATIENCE).untilAsserted(() -> {
+        Threads.untilAsserted(() -> {
             assertThat(limits(two).peek("search", "user 7").remaining()).isEqualTo(10);
             assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
                     .containsEntry("budgets", 9_900);

@@ -2,7 +2,6 @@ package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.awaitility.Awaitility.await;
 
 import io.lettuce.core.codec.StringCodec;
 import io.lettuce.core.output.StatusOutput;
@@ -11,6 +10,7 @@ import io.lettuce.core.protocol.CommandType;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.Certificate;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
@@ -25,7 +25,6 @@ import io.ratelimited.spring.TestLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -59,8 +58,6 @@ import org.springframework.context.annotation.Configuration;
 /** Servers that want a password or TLS: limits have what the application's settings say, and tell what they lack. */
 @ExtendWith(OutputCaptureExtension.class)
 class GuardedRedisTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     /** What Lettuce says of an attempt whose connection the server has closed before Lettuce asks it for its handshake. */
     private static final String CLOSED_FIRST = "RedisHandshakeHandler not registered";
@@ -156,7 +153,7 @@ class GuardedRedisTest {
 
         acl(server, "setuser limits >new");
 
-        await().atMost(PATIENCE).until(() -> health(context).state() == State.UP);
+        Threads.until(() -> health(context).state() == State.UP);
         assertDecidedByRedis(context, server);
         assertThat(output).contains("Redis is available: connected");
     }
@@ -166,7 +163,7 @@ class GuardedRedisTest {
         acl(server, "setuser limits -evalsha");
         ConfigurableApplicationContext context = start(asUser("limits", "secret"));
 
-        await().atMost(PATIENCE).until(() -> {
+        Threads.until(() -> {
             attempt(context.getBean(Shop.class));
             return health(context).state() == State.DOWN;
         });
@@ -295,12 +292,11 @@ class GuardedRedisTest {
 
     private static void form(RedisProcess node) {
         node.ask(commands -> commands.clusterAddSlots(IntStream.range(0, 16_384).toArray()));
-        await().atMost(PATIENCE)
-                .until(() -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"));
+        Threads.until(() -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"));
     }
 
     private static void assertDecidedByRedis(ConfigurableApplicationContext context, RedisProcess by) {
-        await().atMost(PATIENCE).until(() -> health(context).state() == State.UP);
+        Threads.until(() -> health(context).state() == State.UP);
         Decisions decisions = context.getBean(Decisions.class);
         decisions.sources.clear();
         Shop shop = context.getBean(Shop.class);
@@ -327,7 +323,7 @@ class GuardedRedisTest {
 
     private static void assertDecidedByOnFailure(
             ConfigurableApplicationContext context, String reason, CapturedOutput output) {
-        await().atMost(PATIENCE).until(() -> health(context).lastError() != null);
+        Threads.until(() -> health(context).lastError() != null);
         Decisions decisions = context.getBean(Decisions.class);
         Shop shop = context.getBean(Shop.class);
 
@@ -338,7 +334,7 @@ class GuardedRedisTest {
         assertThatThrownBy(shop::audit).isInstanceOf(RedisUnavailableException.class);
 
         HealthIndicator indicator = context.getBean("rateLimitHealthIndicator", HealthIndicator.class);
-        await().atMost(PATIENCE).untilAsserted(() -> {
+        Threads.untilAsserted(() -> {
             Health health = indicator.health();
             assertThat(health.getStatus()).isEqualTo(RateLimitHealthIndicator.DEGRADED);
             assertThat(health.getDetails().get("lastError")).asString().contains(reason);

@@ -3,11 +3,11 @@ package io.ratelimited.spring.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
-import static org.awaitility.Awaitility.await;
 
 import com.jayway.jsonpath.JsonPath;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
@@ -20,7 +20,6 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
@@ -46,15 +45,13 @@ import org.springframework.web.bind.annotation.RestController;
 @Tag("once")
 class RedisAwayTest {
 
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
-
     private final HttpClient client = HttpClient.newHttpClient();
     private final RedisProcess server = RedisProcess.start();
     private ConfigurableApplicationContext context;
 
     private void startConnected() {
         start();
-        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+        Threads.until(() -> backend().health().state() == State.UP);
     }
 
     private void start(String... more) {
@@ -154,7 +151,7 @@ class RedisAwayTest {
         assertThat(get("/news").statusCode()).isEqualTo(200);
         assertThat(count("login", "rejected", "unavailable")).isPositive();
         assertThat(count("news", "admitted", "fallback")).isPositive();
-        await().atMost(PATIENCE).until(() -> get("/search").statusCode() == 200);
+        Threads.until(() -> get("/search").statusCode() == 200);
         assertThat(count("search", "admitted", "fallback")).isPositive();
         assertThat(get("/audit").statusCode()).isEqualTo(503);
         assertThatThrownBy(() -> limits().tryAcquire("audit", null)).isInstanceOf(RedisUnavailableException.class);
@@ -172,7 +169,7 @@ class RedisAwayTest {
                 .contains("limit 'login' could not be reset by Redis: ", "Try again");
 
         server.restart();
-        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+        Threads.until(() -> backend().health().state() == State.UP);
 
         assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
         assertThat(get("/login").statusCode()).isEqualTo(200);
@@ -231,13 +228,13 @@ class RedisAwayTest {
         assertThat(get("/news").statusCode()).isEqualTo(200);
 
         server.restart();
-        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+        Threads.until(() -> backend().health().state() == State.UP);
         assertThat(get("/login").statusCode()).isEqualTo(200);
     }
 
     /** Calls, as long as it takes for the circuit breaker to open. */
     private void callUntil(State state) {
-        await().atMost(PATIENCE).until(() -> {
+        Threads.until(() -> {
             limits().tryAcquire("news", null);
             return backend().health().state() == state;
         });

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisProcess;
@@ -25,8 +25,6 @@ import org.springframework.context.ApplicationContext;
 /** While instances with two configurations run, as during a rollout, each says so: in its log and at its endpoint. */
 @ExtendWith(OutputCaptureExtension.class)
 class RolloutTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final String HEARD = "rl:shop:{~nodes}:~settings";
 
     private final ManualTicker ticker = new ManualTicker();
@@ -91,8 +89,7 @@ class RolloutTest {
                 .run(after -> {
                     comesBy(after);
                     comesBy(before);
-                    await().atMost(PATIENCE)
-                            .until(() -> lines(output, "[RL-341]").size() == 4);
+                    Threads.until(() -> lines(output, "[RL-341]").size() == 4);
                     assertThat(elsewhere(before, "search")).isEqualTo(List.of("sliding-window, rate 200/m, slots 10"));
                     assertThat(elsewhere(after, "plans").toString()).contains("tier gold (token-bucket, rate 20/s");
                     assertThat(lines(output, "[RL-341]"))
@@ -116,8 +113,7 @@ class RolloutTest {
                     });
                     ticker.advance(Duration.ofSeconds(6));
                     comesBy(after);
-                    await().atMost(PATIENCE)
-                            .until(() -> lines(output, "the same way again").size() == 2);
+                    Threads.until(() -> lines(output, "the same way again").size() == 2);
                     assertThat(elsewhere(after, "search")).isNull();
                     assertThat(lines(output, "the same way again"))
                             .hasSize(2)

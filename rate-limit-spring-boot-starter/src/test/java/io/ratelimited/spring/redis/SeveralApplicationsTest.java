@@ -1,13 +1,12 @@
 package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
@@ -31,8 +30,6 @@ import org.springframework.context.annotation.Configuration;
 /** Applications that use one Redis, each with a limit that is called login. */
 @ExtendWith(OutputCaptureExtension.class)
 class SeveralApplicationsTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final String NAMELESS = "spring.application.name is not set";
     private static RedisProcess server;
 
@@ -95,7 +92,7 @@ class SeveralApplicationsTest {
         assertThat(service.tryAcquire("login", "ann", 2)).isFalse();
 
         gateway.change("login", LimitChange.rate("0/s"));
-        await().atMost(PATIENCE).until(() -> !service.tryAcquire("login", "bob"));
+        Threads.until(() -> !service.tryAcquire("login", "bob"));
         assertThat(output).doesNotContain(NAMELESS);
     }
 

@@ -2,11 +2,11 @@ package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
-import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Threads;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisProcess;
@@ -51,8 +51,6 @@ import reactor.core.publisher.Mono;
 /** Two applications on one Redis have one budget. */
 @Tag("once")
 class SharedLimitTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private static RedisProcess server;
 
@@ -144,7 +142,7 @@ class SharedLimitTest {
 
         limits(both.get(1)).reset("search", "ann");
         assertThat(limits(both.get(1)).tryAcquire("search", "ann")).isTrue();
-        await().atMost(PATIENCE).until(() -> limits(both.get(0)).tryAcquire("search", "ann"));
+        Threads.until(() -> limits(both.get(0)).tryAcquire("search", "ann"));
     }
 
     @Test
@@ -226,8 +224,7 @@ class SharedLimitTest {
     void aClusterIsUsed() {
         RedisProcess node = keep(RedisProcess.start("--cluster-enabled", "yes"));
         node.ask(commands -> commands.clusterAddSlots(IntStream.range(0, 16_384).toArray()));
-        await().atMost(Duration.ofSeconds(60))
-                .until(() -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"));
+        Threads.until(() -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"));
         String nodes = "spring.data.redis.cluster.nodes=127.0.0.1:" + node.port();
 
         assertDecidedByRedis(start(nodes), start(nodes));
@@ -321,8 +318,7 @@ class SharedLimitTest {
                         "rate-limit.limits.daily.rate=3/d")
                 .properties(more)
                 .run();
-        await().atMost(PATIENCE)
-                .until(() -> context.getBean(RedisBackend.class).health().state() == RedisHealth.State.UP);
+        Threads.until(() -> context.getBean(RedisBackend.class).health().state() == RedisHealth.State.UP);
         return context;
     }
 

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.autoconfigure.client;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
 import com.sun.net.httpserver.HttpServer;
 import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationHandler;
 import io.micrometer.observation.ObservationRegistry;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
@@ -16,7 +16,6 @@ import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -57,8 +56,6 @@ import reactor.core.Disposable;
 
 /** Answers that take long, and what the application puts around its calls. */
 class ClientOrderTest {
-
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private final ManualTicker ticker = new ManualTicker(5, Instant.parse("2026-03-01T12:00:00Z")).autoAdvance();
     private final ExecutorService executor = Executors.newCachedThreadPool();
@@ -185,15 +182,15 @@ class ClientOrderTest {
                         .retrieve()
                         .bodyToFlux(String.class)
                         .subscribe(received::add));
-                await().atMost(PATIENCE).until(() -> received.contains("first"));
+                Threads.until(() -> received.contains("first"));
             }
             assertThat(places(context)).isZero();
             streams.get(0).dispose();
-            await().atMost(PATIENCE).until(() -> places(context) == 1);
+            Threads.until(() -> places(context) == 1);
             streams.get(0).dispose();
             assertThat(places(context)).isEqualTo(1);
             streamEnds.countDown();
-            await().atMost(PATIENCE).until(() -> places(context) == 2);
+            Threads.until(() -> places(context) == 2);
         });
     }
 

@@ -2,11 +2,11 @@ package io.ratelimited.spring.autoconfigure.web;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterClosedException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
@@ -54,7 +54,7 @@ class ClosingContextTest {
         limits.tryAcquire("routed", null);
         FutureTask<String> flying = start(work::flying);
         RateLimiter flight = limits.configured("flight").limiter();
-        await().until(() -> flight.peek(null, 1, 0).remaining() == 0);
+        Threads.until(() -> flight.peek(null, 1, 0).remaining() == 0);
 
         List<CompletableFuture<HttpResponse<String>>> responses = List.of(
                 server.getAsync("/blocking"),
@@ -68,7 +68,7 @@ class ClosingContextTest {
         calls.add(start(() -> work.future().get()));
         RateLimiter slow = limits.configured("slow").limiter();
         RateLimiter routed = limits.configured("routed").limiter();
-        await().until(() -> slow.waiting() == 6 && routed.waiting() == 1 && flight.waiting() == 1);
+        Threads.until(() -> slow.waiting() == 6 && routed.waiting() == 1 && flight.waiting() == 1);
 
         Thread closing = new Thread(server::close);
         closing.start();

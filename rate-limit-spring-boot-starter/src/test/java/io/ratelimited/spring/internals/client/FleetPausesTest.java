@@ -10,6 +10,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.RedisProcess;
 import java.io.IOException;
@@ -184,11 +185,10 @@ class FleetPausesTest {
                         .toBodilessEntity())
                 .isInstanceOf(RestClientResponseException.class);
         retryAfter.set(null);
-        await().atMost(PATIENCE).until(() -> redis.ask(commands -> commands.zcard("rl:{~pauses}")) == 1);
+        Threads.until(() -> redis.ask(commands -> commands.zcard("rl:{~pauses}")) == 1);
         RestClient calling = client(other);
         calling.get().uri("/").header("X-Account", "b").retrieve().toBodilessEntity();
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThatThrownBy(() -> calling.get()
+        Threads.untilAsserted(() -> assertThatThrownBy(() -> calling.get()
                                 .uri("/")
                                 .header("X-Account", "a")
                                 .retrieve()
@@ -206,8 +206,8 @@ class FleetPausesTest {
         call(client(instance));
         double end = 1e6 * Long.parseLong(redis.ask(commands -> commands.time().get(0))) + 1e15;
         redis.ask(commands -> commands.zadd("rl:{~pauses}", end, ":partner"));
-        await().atMost(PATIENCE).until(() -> limited(instance).pausedKeys() == 1);
-        await().atMost(PATIENCE).until(() -> limited(instance).pausedKeys() == 0);
+        Threads.until(() -> limited(instance).pausedKeys() == 1);
+        Threads.until(() -> limited(instance).pausedKeys() == 0);
         call(client(instance));
         // It is still in Redis, is read again and again, and does not count again.
         ConfigurableApplicationContext late = instance(redis, "rate-limit.clients.partner.max-pause=1s");
@@ -235,7 +235,7 @@ class FleetPausesTest {
                                 client(instance).get().uri(path).retrieve().toBodilessEntity())
                         .isInstanceOf(RateLimitExceededException.class);
             }
-            await().atMost(PATIENCE).until(() -> output.toString().contains("only applies to this instance"));
+            Threads.until(() -> output.toString().contains("only applies to this instance"));
             assertThat(output.toString().split("only applies to this instance", -1))
                     .hasSize(2);
         }

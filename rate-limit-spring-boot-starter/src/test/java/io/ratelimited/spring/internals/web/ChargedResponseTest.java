@@ -3,8 +3,8 @@ package io.ratelimited.spring.internals.web;
 import static io.ratelimited.spring.internals.web.RunningServer.states;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
-import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -100,7 +100,7 @@ class ChargedResponseTest {
     @Test
     void aStreamIsChargedByItsElementsWhenItHasEnded() {
         assertThat(server.get("/flux").body()).isEqualTo("onetwothree");
-        await().until(() -> remaining("elements") == 97);
+        Threads.until(() -> remaining("elements") == 97);
     }
 
     @ParameterizedTest
@@ -108,23 +108,23 @@ class ChargedResponseTest {
     void whatSpringMvcAwaitsIsChargedByItsValueOrItsError(String path) {
         assumeThat(kind).as("Spring MVC").isNotEqualTo(Kind.REACTOR_NETTY);
         assertThat(server.get("/" + path + "/right").body()).isEqualTo("welcome");
-        await().until(() -> remaining("failures") == 5);
+        Threads.until(() -> remaining("failures") == 5);
         assertThat(server.get("/" + path + "/wrong").statusCode()).isEqualTo(500);
-        await().until(() -> remaining("failures") == 4);
+        Threads.until(() -> remaining("failures") == 4);
     }
 
     @Test
     void aResultThatDoesNotComeInTimeIsCancelled() {
         assumeThat(kind).as("Spring MVC").isNotEqualTo(Kind.REACTOR_NETTY);
         assertThat(server.get("/deferred/never").statusCode()).isEqualTo(503);
-        await().until(() -> remaining("failures") == 4);
+        Threads.until(() -> remaining("failures") == 4);
     }
 
     @Test
     void aStreamedBodyIsChargedByWhatItKnowsOfItself() {
         assumeThat(kind).as("Spring MVC").isNotEqualTo(Kind.REACTOR_NETTY);
         assertThat(server.get("/download").body()).hasSize(42);
-        await().until(() -> remaining("downloads") == 58);
+        Threads.until(() -> remaining("downloads") == 58);
     }
 
     @ParameterizedTest
@@ -132,14 +132,14 @@ class ChargedResponseTest {
     void permitsReservedByHandAreSettledWhenAStreamHasEnded(String path, long left) {
         assumeThat(kind).as("Spring MVC").isNotEqualTo(Kind.REACTOR_NETTY);
         assertThat(server.get("/" + path).statusCode()).isEqualTo(200);
-        await().until(() -> remaining("reserved") == left);
+        Threads.until(() -> remaining("reserved") == left);
     }
 
     @Test
     void permitsReservedByHandAreSettledWhenAFluxHasEnded() {
         assumeThat(kind).as("WebFlux").isEqualTo(Kind.REACTOR_NETTY);
         assertThat(server.get("/reserved-flux").body()).isEqualTo("onetwo");
-        await().until(() -> remaining("reserved") == 98);
+        Threads.until(() -> remaining("reserved") == 98);
     }
 
     @Configuration(proxyBeanMethods = false)

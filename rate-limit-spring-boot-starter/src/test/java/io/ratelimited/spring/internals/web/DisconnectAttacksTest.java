@@ -1,9 +1,9 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitCharge;
@@ -114,7 +114,7 @@ class DisconnectAttacksTest {
             }
         }
         // Tomcat may not see that a client has gone; the response of a functional endpoint ends after 30 s then.
-        await().atMost(Duration.ofMinutes(1)).until(() -> settled().size() == times);
+        Threads.until(() -> settled().size() == times);
     }
 
     private static List<Long> settled() {
@@ -152,7 +152,7 @@ class DisconnectAttacksTest {
     void aResultThatIsLateCostsWhatItsCallReserved(String path) {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
         assertThat(server.get(path).statusCode()).isGreaterThanOrEqualTo(500);
-        await().untilAsserted(() -> assertThat(settled()).containsExactly(10L));
+        Threads.untilAsserted(() -> assertThat(settled()).containsExactly(10L));
     }
 
     @ParameterizedTest
@@ -163,7 +163,7 @@ class DisconnectAttacksTest {
                         || !List.of("/late-answer", "/failing-callable").contains(path),
                 "Spring MVC");
         server.get(path);
-        await().untilAsserted(() -> assertThat(settled()).containsExactly(0L));
+        Threads.untilAsserted(() -> assertThat(settled()).containsExactly(0L));
     }
 
     @Test

@@ -3,8 +3,8 @@ package io.ratelimited.spring.internals.web;
 import static io.ratelimited.spring.internals.web.RunningServer.policies;
 import static io.ratelimited.spring.internals.web.RunningServer.states;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.spring.RateLimits;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -405,7 +405,7 @@ abstract class HttpFacts {
         for (int i = 0; i < 5; i++) {
             assertThat(server.get("/routed/place/" + i).statusCode()).isIn(200, 404);
             // A client may have read the whole answer before the server has closed the exchange.
-            await().until(() -> limits.peek("places", null).remaining() == 1);
+            Threads.until(() -> limits.peek("places", null).remaining() == 1);
         }
     }
 }

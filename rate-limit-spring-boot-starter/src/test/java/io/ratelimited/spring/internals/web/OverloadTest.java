@@ -1,10 +1,10 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.overload.RecordingBackend;
@@ -164,7 +164,7 @@ class OverloadTest {
     @CsvSource({"answer, ANSWERED", "missing, FAILED", "broken, FAILED", "busy, OVERLOADED", "timeout, OVERLOADED"})
     void aRouteLearnsHowARequestHasEnded(String path, String end) {
         server.get("/ends/" + path);
-        await().until(() -> !backend().ends.isEmpty());
+        Threads.until(() -> !backend().ends.isEmpty());
         assertThat(backend().ends).containsExactly(end);
     }
 
@@ -181,10 +181,10 @@ class OverloadTest {
     })
     void aRejectionByALimitOfTheApplicationIsNoOverloadWhateverItsStatus(String path, int status) {
         server.get("/ends/spent");
-        await().until(() -> !backend().ends.isEmpty());
+        Threads.until(() -> !backend().ends.isEmpty());
         backend().ends.clear();
         assertThat(server.get("/ends/" + path).statusCode()).isEqualTo(status);
-        await().until(() -> !backend().ends.isEmpty());
+        Threads.until(() -> !backend().ends.isEmpty());
         assertThat(backend().ends).containsExactly(status < 400 ? "ANSWERED" : "FAILED");
     }
 
@@ -201,7 +201,7 @@ class OverloadTest {
                         "--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nvalue\r\n--x--\r\n"))
                 .isEqualTo("value");
         assertThat(post("/ends/parts", "text/plain", "")).isEqualTo("ab".repeat(20_000));
-        await().until(() -> backend().ends.size() == 4);
+        Threads.until(() -> backend().ends.size() == 4);
         assertThat(backend().ends).containsOnly("ANSWERED");
     }
 
@@ -223,7 +223,7 @@ class OverloadTest {
         assertThat(backend().ends).isEmpty();
         app().go.release();
         assertThat(waiting.get(20, TimeUnit.SECONDS).body()).isEqualTo("held");
-        await().until(() -> backend().ends.equals(List.of("ANSWERED")));
+        Threads.until(() -> backend().ends.equals(List.of("ANSWERED")));
     }
 
     /** A servlet container learns of it when it writes. Reactor Netty completes a stream whose client has gone. */
@@ -236,7 +236,7 @@ class OverloadTest {
                             .getBytes(StandardCharsets.US_ASCII));
             assertThat(app().arrived.tryAcquire(20, TimeUnit.SECONDS)).isTrue();
         }
-        await().until(() -> !backend().ends.isEmpty());
+        Threads.until(() -> !backend().ends.isEmpty());
         assertThat(backend().ends).containsExactly("CANCELLED");
     }
 
@@ -250,7 +250,7 @@ class OverloadTest {
             return "done";
         });
         // The place of the partner comes back when its response has ended, which may be after the answer has arrived.
-        await().until(() -> limits.peek("ranked", null).remaining() == 2);
+        Threads.until(() -> limits.peek("ranked", null).remaining() == 2);
         assertThat(server.get("/ranked").statusCode()).isEqualTo(200);
     }
 

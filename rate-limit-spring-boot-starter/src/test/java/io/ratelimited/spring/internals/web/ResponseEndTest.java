@@ -1,10 +1,10 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -78,7 +78,7 @@ class ResponseEndTest {
 
     @AfterEach
     void everyPlaceIsFree() {
-        await().until(() -> free() == 2);
+        Threads.until(() -> free() == 2);
         app().returned.drainPermits();
         app().work.drainPermits();
     }
@@ -113,13 +113,13 @@ class ResponseEndTest {
             assertThat(ended.statusCode()).isEqualTo(200);
             assertThat(ended.body()).contains("done");
         }
-        await().until(() -> free() == 2);
+        Threads.until(() -> free() == 2);
     }
 
     @Test
     void aPlaceIsFreeAfterAFailure() {
         assertThat(server.get("/failing").statusCode()).isEqualTo(500);
-        await().until(() -> free() == 2);
+        Threads.until(() -> free() == 2);
     }
 
     /** Jetty aborts such a response without a word to the listeners of its asynchronous processing. */
@@ -129,8 +129,8 @@ class ResponseEndTest {
         CompletableFuture<HttpResponse<String>> response = server.getAsync("/" + path);
         returned(1);
         app().work.release();
-        await().until(response::isDone);
-        await().until(() -> free() == 2);
+        Threads.until(response::isDone);
+        Threads.until(() -> free() == 2);
     }
 
     @Test
@@ -178,13 +178,13 @@ class ResponseEndTest {
     @Test
     void aPlaceIsFreeWhenTheResultIsNotAwaited() {
         server.get("/unawaited");
-        await().until(() -> free() == 2);
+        Threads.until(() -> free() == 2);
     }
 
     @Test
     void aPlaceIsFreeAfterATimeout() {
         assertThat(server.get("/timeout").statusCode()).isEqualTo(503);
-        await().until(() -> free() == 2);
+        Threads.until(() -> free() == 2);
     }
 
     @Test
@@ -198,7 +198,7 @@ class ResponseEndTest {
             assertThat(free()).isEqualTo(1);
             client.setSoLinger(true, 0);
         }
-        await().until(() -> {
+        Threads.until(() -> {
             try {
                 app().emitter().send("are you there?");
             } catch (IOException | IllegalStateException ex) {

@@ -2,9 +2,9 @@ package io.ratelimited.spring.internals.web;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -69,7 +69,7 @@ class StreamedBodyTest {
 
     @AfterEach
     void placeIsFree() {
-        await().until(() -> free() == 1);
+        Threads.until(() -> free() == 1);
     }
 
     @ParameterizedTest

@@ -29,6 +29,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
     private static final int STRIPS_PARAMETERS = 1;
     private static final int READS_BACKSLASHES = 2;
     private static final int KEEPS_EMPTY_SEGMENTS = 4;
+    private static final int KEEPS_ENCODED_DOTS = 8;
 
     /** The paths of a request that no server has decoded. */
     public static RequestPaths of(PathContainer sent) {
@@ -116,6 +117,20 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
                 decoded.add(resolved(twice, server));
             }
         }
+        // Who resolves dots need not read %2e as one: proxies that decode nothing do not.
+        if (hasEncodedDot(path)) {
+            asItIs.add(resolved(path, KEEPS_ENCODED_DOTS));
+        }
+        if (hasEncodedDot(once)) {
+            decoded.add(resolved(once, KEEPS_ENCODED_DOTS));
+        }
+        if (hasEncodedDot(twice)) {
+            decoded.add(resolved(twice, KEEPS_ENCODED_DOTS));
+        }
+    }
+
+    private static boolean hasEncodedDot(String path) {
+        return path.contains("%2e") || path.contains("%2E");
     }
 
     private static String decode(String path) {
@@ -136,7 +151,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
             int end = slash < 0 ? slashed.length() : slash;
             int parameters = (server & STRIPS_PARAMETERS) == 0 ? -1 : slashed.indexOf(';', start);
             String segment = slashed.substring(start, parameters < 0 ? end : Math.min(parameters, end));
-            String dots = segment.indexOf('%') < 0
+            String dots = segment.indexOf('%') < 0 || (server & KEEPS_ENCODED_DOTS) != 0
                     ? segment
                     : segment.replace("%2e", ".").replace("%2E", ".");
             if (dots.equals("..")) {

@@ -2,9 +2,9 @@ package io.ratelimited.spring.internals.overload;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
@@ -249,11 +249,11 @@ class OverloadDoorsTest {
     }
 
     private void awaitInFlight(long number) {
-        await().until(() -> found().inFlight() == number);
+        Threads.until(() -> found().inFlight() == number);
     }
 
     private void awaitWaiting(int number) {
-        await().until(() -> found().waiting() == number);
+        Threads.until(() -> found().waiting() == number);
     }
 
     private static String result(CompletableFuture<String> call) {
@@ -293,7 +293,7 @@ class OverloadDoorsTest {
                     awaitWaiting(2);
                     body.complete("done");
                     assertThat(result(held)).isEqualTo("done");
-                    await().until(() -> found().inFlight() == 1 && found().waiting() == 1);
+                    Threads.until(() -> found().inFlight() == 1 && found().waiting() == 1);
                     assertThat(batch).isNotDone();
                     ticker.advance(Duration.ofSeconds(3));
                     assertRefused(batch);
