@@ -691,6 +691,23 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isZero();
     }
 
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
+    void aRejectionStaysWhatItIsWhenItsCallerGivesUp(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        for (long permits : new long[] {1, Long.MAX_VALUE}) {
+            Reservation rejected = limiter.reserve("k", permits, 0);
+            Decision decision = rejected.decision();
+            assertThat(decision.admitted()).isFalse();
+            rejected.cancel();
+            rejected.release();
+            assertThat(rejected.decision()).isEqualTo(decision);
+        }
+    }
+
     /** It needs no seat any more. */
     @Test
     void whoMayGoAfterAWaitMayGoStillWhenOthersWait() throws Exception {

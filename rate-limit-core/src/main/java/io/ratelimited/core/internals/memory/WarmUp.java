@@ -40,6 +40,10 @@ final class WarmUp extends GuardedCell {
         return parameters;
     }
 
+    private WarmUpShape shape() {
+        return parameters.shape;
+    }
+
     @Override
     long decide(long permits, long now, long maxWait, @Nullable Grant into) {
         long wait = peekGuarded(permits, now, maxWait);
@@ -59,7 +63,7 @@ final class WarmUp extends GuardedCell {
 
     @Override
     long peekGuarded(long permits, long now, long maxWait) {
-        if (permits > parameters.maxPermits) {
+        if (permits > shape().maxPermits()) {
             return NEVER;
         }
         long wait = Math.max(0, due() - now);
@@ -70,7 +74,7 @@ final class WarmUp extends GuardedCell {
     }
 
     private void spend(long permits) {
-        double cost = parameters.cost(stored, permits) + fraction;
+        double cost = shape().cost(stored, permits) + fraction;
         long nanos = (long) cost;
         stored = stored > permits ? stored - permits : 0;
         next += nanos;
@@ -98,11 +102,11 @@ final class WarmUp extends GuardedCell {
     /** p with the permits stored since N. */
     private double storedAt(long now) {
         double rested = restedFor(now);
-        if (rested <= 0 || parameters.maxStored == 0) {
+        if (rested <= 0 || shape().maxStored() == 0) {
             return stored;
         }
-        double refilled = stored + rested / parameters.nanosPerRefill;
-        return refilled < parameters.maxStored ? refilled : parameters.maxStored;
+        double refilled = stored + rested / shape().nanosPerRefill();
+        return refilled < shape().maxStored() ? refilled : shape().maxStored();
     }
 
     /** Undoes the last grant exactly. Of an earlier grant nothing is refunded, because later times stand. */
@@ -125,7 +129,7 @@ final class WarmUp extends GuardedCell {
         rest(now);
         long before = next;
         long far = now + PermitTime.FAR;
-        if (permits <= parameters.maxPermits && before - far < 0) {
+        if (permits <= shape().maxPermits() && before - far < 0) {
             spend(permits);
         } else {
             next = far;
@@ -158,7 +162,7 @@ final class WarmUp extends GuardedCell {
 
     @Override
     synchronized long nanosToInitial(long now) {
-        double missing = (parameters.maxStored - stored) * parameters.nanosPerRefill;
+        double missing = (shape().maxStored() - stored) * shape().nanosPerRefill();
         return Math.max(0, due() - now + (long) Math.ceil(missing));
     }
 
@@ -193,53 +197,27 @@ final class WarmUp extends GuardedCell {
     /** The trapezoid of one limit. */
     static final class Parameters extends CellParameters {
 
-        /** T, nanoseconds. */
-        private final double interval;
-
-        private final double threshold;
-        /** P. */
-        private final double maxStored;
-        /** Nanoseconds by which each stored permit above the threshold costs more than the one below it. */
-        private final double slope;
-        /** W/P, nanoseconds. */
-        private final double nanosPerRefill;
-        /** The largest number of permits of one call: more would take decades. */
-        private final double maxPermits;
+        private final WarmUpShape shape;
 
         Parameters(Limit limit) {
             super(limit);
-            double warmup = limit.warmup().toNanos();
-            this.interval =
-                    (double) limit.rate().period().toNanos() / limit.rate().permits();
-            double cold = interval * limit.coldFactor();
-            this.threshold = 0.5 * warmup / interval;
-            this.maxStored = threshold + 2.0 * warmup / (interval + cold);
-            this.slope = maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0;
-            this.nanosPerRefill = maxStored > 0 ? warmup / maxStored : 0;
-            // Stored permits together cost no more than the warm-up beyond T for each permit, however cold they are.
-            this.maxPermits = (PermitTime.FAR - warmup) / interval;
-        }
-
-        /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */
-        private double cost(double stored, long permits) {
-            double over = stored - threshold;
-            double above = over > permits ? permits : Math.max(0, over);
-            return permits * interval + slope * above * (over - above / 2);
+            this.shape = WarmUpShape.of(limit);
         }
 
         @Override
         Cell full(long now) {
-            return new WarmUp(this, maxStored, now, 0);
+            return new WarmUp(this, shape.maxStored(), now, 0);
         }
 
         /** Keeps debt in permits, and the stored share, because stored permits cost more than fresh ones. */
         @Override
         Cell resume(Cell before, long at) {
             WarmUp old = (WarmUp) before;
-            Parameters was = old.parameters;
-            double share = was.maxStored == 0 ? 1 : old.storedAt(at) / was.maxStored;
-            double debt = Math.max(0, old.due() - at) / was.interval * interval;
-            return new WarmUp(this, maxStored * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
+            WarmUpShape was = old.shape();
+            double share = was.maxStored() == 0 ? 1 : old.storedAt(at) / was.maxStored();
+            double debt = Math.max(0, old.due() - at) / was.interval() * shape.interval();
+            return new WarmUp(
+                    this, shape.maxStored() * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
         }
 
         @Override

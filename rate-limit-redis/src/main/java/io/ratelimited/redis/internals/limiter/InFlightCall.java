@@ -316,7 +316,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        crowdOut();
+        if (queued) {
+            crowdOut();
+        }
         release();
     }
 

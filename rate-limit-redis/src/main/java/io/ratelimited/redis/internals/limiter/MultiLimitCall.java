@@ -107,17 +107,21 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> decide() {
-        return fitsOneScript() ? byOneScript() : byScriptsOfTheirOwn();
+        List<ScriptParameters> used =
+                parts.stream().map(part -> part.limiter.parameters()).toList();
+        return fitsOneScript(used) ? byOneScript(used) : byScriptsOfTheirOwn();
     }
 
-    private boolean fitsOneScript() {
+    private boolean fitsOneScript(List<ScriptParameters> used) {
         Set<String> names = new HashSet<>();
         String caller = parts.get(0).caller;
-        for (Part part : parts) {
+        for (int i = 0; i < used.size(); i++) {
+            Part part = parts.get(i);
+            ScriptParameters current = used.get(i);
             if (!(part.limiter instanceof RedisRateLimiter limiter)
-                    || limiter.parameters().isConstant()
-                    || limiter.parameters().isNever(part.wanted.permits())
-                    || limiter.blocks.owed(part.caller, limiter.parameters()) != null
+                    || current.isConstant()
+                    || current.isNever(part.wanted.permits())
+                    || limiter.blocks.owed(part.caller, current) != null
                     || !names.add(part.name())) {
                 return false;
             }
@@ -129,9 +133,7 @@ final class MultiLimitCall {
         return true;
     }
 
-    private CompletableFuture<List<Reservation>> byOneScript() {
-        List<ScriptParameters> used =
-                parts.stream().map(part -> part.limiter.parameters()).toList();
+    private CompletableFuture<List<Reservation>> byOneScript(List<ScriptParameters> used) {
         List<Reservation> remembered = remembered(used);
         if (remembered != null) {
             return CompletableFuture.completedFuture(remembered);

@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.internals.memory.WarmUpShape;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import io.ratelimited.redis.internals.script.PermitCost;
@@ -55,16 +56,10 @@ final class ScriptParameters {
         this.blocks = ScriptBlocks.of(limit, cost);
         this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
-        this.maxPermits = Math.min((double) limit.capacity(), longestQueue(limit));
-    }
-
-    /** How many permits can be waited for before a time is too long for a number of Redis. */
-    private static double longestQueue(Limit limit) {
-        return limit.algorithm().uses(Attribute.WARMUP)
-                ? ((1L << 60) - limit.warmup().toNanos())
-                        / ((double) limit.rate().period().toNanos()
-                                / limit.rate().permits())
-                : Double.MAX_VALUE;
+        // As many can be waited for before a time is too long for a number of Redis.
+        double most =
+                limit.algorithm().uses(Attribute.WARMUP) ? WarmUpShape.of(limit).maxPermits() : Double.MAX_VALUE;
+        this.maxPermits = Math.min((double) limit.capacity(), most);
     }
 
     private static String algorithmLetter(Limit limit) {

@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.calendar.CalendarWindows;
+import io.ratelimited.core.internals.memory.WarmUpShape;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import java.math.BigInteger;
 import java.time.Duration;
@@ -202,23 +203,11 @@ public interface ScriptFamily {
     }
 
     /** {@code warm_up.lua}; nanoseconds as doubles, which both sides calculate in the same order. */
-    record WarmUp(String meta, double interval, double threshold, double maxStored, double slope, double refill)
-            implements ScriptFamily {
+    record WarmUp(String meta, WarmUpShape shape) implements ScriptFamily {
 
         private static WarmUp of(Limit limit) {
-            double warmup = limit.warmup().toNanos();
-            double interval =
-                    (double) limit.rate().period().toNanos() / limit.rate().permits();
-            double cold = interval * limit.coldFactor();
-            double threshold = 0.5 * warmup / interval;
-            double maxStored = threshold + 2.0 * warmup / (interval + cold);
             return new WarmUp(
-                    rate(limit) + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor(),
-                    interval,
-                    threshold,
-                    maxStored,
-                    maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0,
-                    maxStored > 0 ? warmup / maxStored : 0);
+                    rate(limit) + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor(), WarmUpShape.of(limit));
         }
 
         @Override
@@ -229,11 +218,11 @@ public interface ScriptFamily {
         @Override
         public void appendTo(ScriptArguments args, long origin) {
             args.add(meta)
-                    .add(interval)
-                    .add(threshold)
-                    .add(maxStored)
-                    .add(slope)
-                    .add(refill);
+                    .add(shape.interval())
+                    .add(shape.threshold())
+                    .add(shape.maxStored())
+                    .add(shape.slope())
+                    .add(shape.nanosPerRefill());
         }
     }
 
