@@ -20,17 +20,17 @@ import org.springframework.context.annotation.Role;
 
 /**
  * Limits by the properties as Spring Boot binds them, and on requests by path; {@link RateLimitConfiguration} has all that knows
- * no Spring Boot.
+ * no Spring Boot. With {@code rate-limit.enabled: false} it has no routes.
  */
 @AutoConfiguration(
         beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-@Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 @Import({PropertyNames.class, BoundSettingsConfiguration.class, RateLimitConfiguration.class})
 public final class RateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.routeLimits")
+    @Conditional(OnEnabledCondition.class)
     RouteLimits routeLimits(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -41,6 +41,7 @@ public final class RateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitUncountedRoutes")
     @Lazy(false)
+    @Conditional(OnEnabledCondition.class)
     @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
         return new UncountedRoutes(properties.routes(), requests::isEmpty);
