@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import com.tngtech.archunit.core.domain.JavaMethod;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -11,18 +12,20 @@ import java.util.stream.Stream;
 /** The names of the beans that the modules declare. Used by the tests of every module that declares any. */
 public final class BeanNames {
 
-    private static final String BEAN = "org.springframework.context.annotation.Bean";
+    private static final List<String> BEANS =
+            List.of("org.springframework.context.annotation.Bean", "io.ratelimited.spring.internals.bean.InternalBean");
 
     private BeanNames() {}
 
-    /** Each {@code @Bean} method of the main classes on the class path, with the name of its bean. */
+    /** Each bean method of the main classes on the class path, with the name of its bean. */
     public static Map<String, String> declared() {
         Map<String, String> names = new TreeMap<>();
         ClassRules.mainClasses("io.ratelimited").stream()
                 .filter(type -> !type.getPackageName().startsWith("io.ratelimited.sample"))
                 .flatMap(type -> type.getMethods().stream())
-                .filter(method -> method.isAnnotatedWith(BEAN))
-                .forEach(method -> names.put(method.getFullName(), name(method)));
+                .forEach(method -> BEANS.stream()
+                        .filter(method::isAnnotatedWith)
+                        .forEach(bean -> names.put(method.getFullName(), name(method, bean))));
         return names;
     }
 
@@ -33,9 +36,9 @@ public final class BeanNames {
                 .collect(Collectors.toCollection(TreeSet::new));
     }
 
-    private static String name(JavaMethod method) {
+    private static String name(JavaMethod method, String bean) {
         return Stream.of("value", "name")
-                .flatMap(member -> method.getAnnotationOfType(BEAN).get(member).stream())
+                .flatMap(member -> method.getAnnotationOfType(bean).get(member).stream())
                 .flatMap(named -> named instanceof String[] all ? Stream.of(all) : Stream.of(named.toString()))
                 .findFirst()
                 .orElse(method.getName());

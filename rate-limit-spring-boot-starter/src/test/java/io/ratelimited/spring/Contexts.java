@@ -2,7 +2,6 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import java.time.Duration;
@@ -31,10 +30,7 @@ public final class Contexts {
 
     public static ApplicationContextRunner runner() {
         return new ApplicationContextRunner()
-                .withConfiguration(AutoConfigurations.of(
-                        DisabledRateLimitAutoConfiguration.class,
-                        RateLimitAutoConfiguration.class,
-                        AopAutoConfiguration.class));
+                .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class, AopAutoConfiguration.class));
     }
 
     public static ApplicationContextRunner runner(ManualTicker ticker) {

@@ -6,6 +6,7 @@ import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoCon
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
 import io.ratelimited.spring.internals.aop.LimitedMethods;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.web.RoutePatterns;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springframework.beans.factory.ObjectProvider;
@@ -15,7 +16,6 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
 import org.springframework.web.method.HandlerMethod;
 
@@ -33,8 +33,7 @@ import org.springframework.web.method.HandlerMethod;
 @ConditionalOnBean(RoutePatterns.class)
 public final class RateLimitOpenApiAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitedOperations")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitedOperations")
     LimitedOperations rateLimitedOperations(
             LimitedMethods methods,
             RoutePatterns routes,

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.actuate;
 
 import io.micrometer.core.instrument.FunctionCounter;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.TimeGauge;
@@ -9,7 +8,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
@@ -22,21 +20,11 @@ final class FoundLimitMeters {
 
     private FoundLimitMeters() {}
 
-    static List<Meter> register(MeterRegistry registry, ConfiguredLimit limit) {
-        List<Meter> meters = new ArrayList<>();
-        meters.add(gauge(
-                registry,
-                limit,
-                "rate.limit.concurrency",
-                "The current adaptive limit, in concurrent calls",
-                FoundLimit::limit));
-        meters.add(gauge(
-                registry, limit, "rate.limit.in.flight", "Calls in flight under the limit", FoundLimit::inFlight));
-        meters.add(TimeGauge.builder("rate.limit.base.time", limit, TimeUnit.NANOSECONDS, FoundLimitMeters::baseNanos)
+    static Meter registerBaseTime(MeterRegistry registry, ConfiguredLimit limit) {
+        return TimeGauge.builder("rate.limit.base.time", limit, TimeUnit.NANOSECONDS, FoundLimitMeters::baseNanos)
                 .description("Baseline latency: that of a call that waits for no other")
                 .tag("limit", limit.name())
-                .register(registry));
-        return meters;
+                .register(registry);
     }
 
     /** The names of the classes that refusals are counted by. */
@@ -53,20 +41,8 @@ final class FoundLimitMeters {
                 .register(registry);
     }
 
-    private static Meter gauge(
-            MeterRegistry registry,
-            ConfiguredLimit limit,
-            String name,
-            String description,
-            ToDoubleFunction<FoundLimit> value) {
-        return Gauge.builder(name, limit, measured -> sum(measured, value))
-                .description(description)
-                .tag("limit", limit.name())
-                .register(registry);
-    }
-
-    private static double sum(ConfiguredLimit limit, ToDoubleFunction<FoundLimit> value) {
-        return LimitMeters.limiters(limit)
+    static double sum(ConfiguredLimit limit, ToDoubleFunction<FoundLimit> value) {
+        return limit.limiters().stream()
                 .map(RateLimiter::foundLimit)
                 .mapToDouble(found -> found == null ? 0 : value.applyAsDouble(found))
                 .sum();

@@ -10,8 +10,8 @@ import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
+import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
@@ -27,7 +27,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -70,25 +69,30 @@ final class LimitMeters {
                 .description("Wait times of calls that a rate limit delayed")
                 .tag("limit", this.limit)
                 .register(registry));
-        gauge("rate.limit.keys", "Keys that this instance tracks", limit, RateLimiter::keys);
-        gauge("rate.limit.waiting", "Callers that wait for permits", limit, RateLimiter::waiting);
+        gauge("rate.limit.keys", "Keys that this instance tracks", ConfiguredLimit::keys);
+        gauge("rate.limit.waiting", "Callers that wait for permits", ConfiguredLimit::waiting);
         if (limit.limit().algorithm().findsItsLimit()) {
-            FoundLimitMeters.register(registry, limit).forEach(registered::add);
+            gauge(
+                    "rate.limit.concurrency",
+                    "The current adaptive limit, in concurrent calls",
+                    of -> FoundLimitMeters.sum(of, FoundLimit::limit));
+            gauge(
+                    "rate.limit.in.flight",
+                    "Calls in flight under the limit",
+                    of -> FoundLimitMeters.sum(of, FoundLimit::inFlight));
+            registered(FoundLimitMeters.registerBaseTime(registry, limit));
             countClasses();
         }
         if (limit.limit().algorithm().countsCallsInFlight()) {
-            registered(Gauge.builder(
-                            "rate.limit.max.concurrent",
-                            limit,
-                            named -> named.limit().maxConcurrent())
-                    .description("Maximum number of concurrent calls, as configured or changed")
-                    .tag("limit", this.limit)
-                    .register(registry));
+            gauge(
+                    "rate.limit.max.concurrent",
+                    "Maximum number of concurrent calls, as configured or changed",
+                    of -> of.limit().maxConcurrent());
         } else {
-            registered(Gauge.builder("rate.limit.rate", limit, LimitMeters::permitsPerSecond)
-                    .description("Permits per second of the limit, as configured or changed; not a number if unlimited")
-                    .tag("limit", this.limit)
-                    .register(registry));
+            gauge(
+                    "rate.limit.rate",
+                    "Permits per second of the limit, as configured or changed; not a number if unlimited",
+                    LimitMeters::permitsPerSecond);
         }
         if (limit.text(LimitProperty.CHARGE) != null) {
             failures();
@@ -137,10 +141,7 @@ final class LimitMeters {
                 .description("Blocks of keys that have started on this instance")
                 .tag("limit", limit)
                 .register(registry));
-        registered(Gauge.builder("rate.limit.blocked", named, LimitMeters::blocked)
-                .description("Blocked keys")
-                .tag("limit", limit)
-                .register(registry));
+        gauge("rate.limit.blocked", "Blocked keys", LimitMeters::blocked);
     }
 
     /** Asked at each rejection, so it looks at no limiter of a caller: one that blocks has begun a block. */
@@ -153,22 +154,16 @@ final class LimitMeters {
 
     /** Returns how many keys are blocked. */
     static long blocked(ConfiguredLimit limit) {
-        return limiters(limit).mapToLong(own -> own.blockedKeys().count()).sum();
+        return limit.limiters().stream()
+                .mapToLong(own -> own.blockedKeys().count())
+                .sum();
     }
 
-    private void gauge(String name, String description, ConfiguredLimit measured, ToDoubleFunction<RateLimiter> value) {
-        registered(Gauge.builder(
-                        name,
-                        measured,
-                        limited -> limiters(limited).mapToDouble(value).sum())
+    private void gauge(String name, String description, ToDoubleFunction<ConfiguredLimit> value) {
+        registered(Gauge.builder(name, named, value)
                 .description(description)
                 .tag("limit", limit)
                 .register(registry));
-    }
-
-    /** The limiter of a limit, those of its tiers, and those of callers with numbers of their own. */
-    static Stream<RateLimiter> limiters(ConfiguredLimit limit) {
-        return limit.limiters().stream();
     }
 
     /** Counts a decision, whose numbers are read only if its source is not known without. */

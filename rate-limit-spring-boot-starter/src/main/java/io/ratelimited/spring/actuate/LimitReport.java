@@ -24,33 +24,20 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** The report of the endpoint about a limit: members named as in the annotation, values written as in the properties. */
-final class LimitReport {
+/**
+ * The report of the endpoint about a limit: members named as in the annotation, values written as in the properties.
+ *
+ * @param routes those of a limit
+ * @param elsewhere the different terms that other instances have for a limit
+ */
+record LimitReport(
+        RejectedKeys refused,
+        ShownKeys keys,
+        ShownBlocks blocks,
+        Function<String, List<Map<String, Object>>> routes,
+        Function<String, Set<String>> elsewhere) {
 
     private static final int SHOWN_KEYS = 10;
-
-    private final RejectedKeys refused;
-    private final ShownKeys keys;
-    private final ShownBlocks blocks;
-    private final Function<String, List<Map<String, Object>>> routes;
-    private final Function<String, Set<String>> elsewhere;
-
-    /**
-     * @param routes those of a limit
-     * @param elsewhere the different terms that other instances have for a limit
-     */
-    LimitReport(
-            RejectedKeys refused,
-            ShownKeys keys,
-            ShownBlocks blocks,
-            Function<String, List<Map<String, Object>>> routes,
-            Function<String, Set<String>> elsewhere) {
-        this.refused = refused;
-        this.keys = keys;
-        this.blocks = blocks;
-        this.routes = routes;
-        this.elsewhere = elsewhere;
-    }
 
     /** The settings of a limit, and its present use. */
     Map<String, Object> summary(ConfiguredLimit limit) {
@@ -206,7 +193,7 @@ final class LimitReport {
     /** Keys with most calls in flight: there are never more such keys than calls. */
     private List<Map<String, Object>> busiest(ConfiguredLimit limit) {
         record Busy(Object key, long inFlight) {}
-        return LimitMeters.limiters(limit)
+        return limit.limiters().stream()
                 .flatMap(limiter -> limiter.knownKeys()
                         .map(key -> new Busy(key, inFlight(limiter.limit(), limiter.peek(key, 1, 0)))))
                 .sorted(Comparator.comparingLong(Busy::inFlight).reversed())
@@ -293,16 +280,10 @@ final class LimitReport {
         return limit.maxConcurrent() - decision.remaining();
     }
 
-    /** The algorithm and the parameters that have a meaning for it. */
+    /** The terms of a limit, without those of its policy. */
     private static Map<String, Object> terms(Limit limit) {
-        Map<String, Object> report = new LinkedHashMap<>();
-        report.put("algorithm", PropertyText.of(limit.algorithm()));
-        for (LimitProperty property : LimitProperty.values()) {
-            Object value = property == LimitProperty.MAX_WAITING ? null : property.of(limit);
-            if (value != null) {
-                report.put(property.label(), PropertyText.of(value));
-            }
-        }
-        return report;
+        Map<String, Object> terms = LimitProperty.terms(limit);
+        terms.remove(LimitProperty.MAX_WAITING.label());
+        return terms;
     }
 }

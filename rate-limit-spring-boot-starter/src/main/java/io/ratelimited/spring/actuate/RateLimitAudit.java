@@ -12,15 +12,10 @@ import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.core.Ordered;
 
 /** Publishes every change of a limit as an audit event of Spring Boot. Thread-safe. */
-final class RateLimitAudit implements ApplicationListener<PayloadApplicationEvent<RateLimitChangedEvent>>, Ordered {
+record RateLimitAudit(ApplicationEventPublisher events)
+        implements ApplicationListener<PayloadApplicationEvent<RateLimitChangedEvent>>, Ordered {
 
     private static final String TYPE = "RATE_LIMIT_CHANGED";
-
-    private final ApplicationEventPublisher events;
-
-    RateLimitAudit(ApplicationEventPublisher events) {
-        this.events = events;
-    }
 
     /** Before all others: one that throws keeps the event from those behind it. */
     @Override

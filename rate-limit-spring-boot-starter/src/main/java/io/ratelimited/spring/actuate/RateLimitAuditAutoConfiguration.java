@@ -2,6 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.actuate.audit.listener.AuditApplicationEvent;
@@ -9,7 +10,6 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.context.ApplicationEventPublisher;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
 
@@ -21,8 +21,7 @@ import org.springframework.context.annotation.Role;
 @ConditionalOnBean(RateLimits.class)
 public final class RateLimitAuditAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitAudit")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitAudit")
     RateLimitAudit rateLimitAudit(ApplicationEventPublisher events) {
         return new RateLimitAudit(events);
     }

@@ -4,6 +4,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
@@ -13,7 +14,6 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
 
@@ -30,15 +30,13 @@ import org.springframework.context.annotation.Role;
 @ConditionalOnBean({MeterRegistry.class, RateLimits.class})
 public final class RateLimitMetricsAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitMetrics")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitMetrics")
     @ConditionalOnMissingBean
     RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<LimitRegistry> limits) {
         return new RateLimitMetrics(registry, limits);
     }
 
-    @Bean("io.ratelimited.rateLimitClientMeters")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitClientMeters")
     MeterBinder rateLimitClientMeters(ObjectProvider<LimitedClients> clients) {
         return new ClientMeters(clients);
     }

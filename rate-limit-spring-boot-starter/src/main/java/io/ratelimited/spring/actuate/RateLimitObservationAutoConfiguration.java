@@ -5,12 +5,12 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.RateLimitObservationConvention;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
 
 /** Wires the key values of limits in observations, where Micrometer's registry of observations is. */
@@ -22,8 +22,7 @@ import org.springframework.context.annotation.Role;
 @ConditionalOnBean({ObservationRegistry.class, RateLimits.class})
 public final class RateLimitObservationAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitObservations")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitObservations")
     DecisionObserver rateLimitObservations(
             ObservationRegistry registry, ObjectProvider<RateLimitObservationConvention> convention) {
         return new RateLimitObservations(

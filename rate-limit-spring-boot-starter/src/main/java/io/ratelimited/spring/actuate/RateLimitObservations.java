@@ -8,15 +8,8 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimitObservationConvention;
 
 /** Adds the outcome of a call to the current observation. A call that is simply admitted costs nothing. Thread-safe. */
-final class RateLimitObservations implements DecisionObserver {
-
-    private final ObservationRegistry registry;
-    private final RateLimitObservationConvention convention;
-
-    RateLimitObservations(ObservationRegistry registry, RateLimitObservationConvention convention) {
-        this.registry = registry;
-        this.convention = convention;
-    }
+record RateLimitObservations(ObservationRegistry registry, RateLimitObservationConvention convention)
+        implements DecisionObserver {
 
     @Override
     public void onDecision(RateLimitDecision decision) {

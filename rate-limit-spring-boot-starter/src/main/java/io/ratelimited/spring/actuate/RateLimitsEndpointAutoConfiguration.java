@@ -4,6 +4,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.limit.InstanceDifferences;
@@ -22,7 +23,6 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
 
@@ -35,21 +35,18 @@ import org.springframework.context.annotation.Role;
 @ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
 public final class RateLimitsEndpointAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitWebRequests")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitWebRequests")
     WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry) {
         return new WebRequests(endpoint, registry);
     }
 
-    @Bean("io.ratelimited.rateLimitRefusedKeys")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRefusedKeys")
     @ConditionalOnMissingBean
     RejectedKeys rateLimitRefusedKeys() {
         return new RejectedKeys();
     }
 
-    @Bean("io.ratelimited.rateLimitsEndpoint")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitsEndpoint")
     @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimitsEndpoint rateLimitsEndpoint(
             LimitRegistry registry,

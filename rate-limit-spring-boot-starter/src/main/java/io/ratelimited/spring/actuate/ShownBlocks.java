@@ -17,24 +17,16 @@ import java.util.Map;
 import java.util.Objects;
 
 /** Blocked keys as the endpoint shows them: only of limits that have blocks, or had them. Thread-safe. */
-final class ShownBlocks {
+record ShownBlocks(ShownKeys keys, Ticker ticker) {
 
     private static final int SHOWN = 100;
-
-    private final ShownKeys keys;
-    private final Ticker ticker;
-
-    ShownBlocks(ShownKeys keys, Ticker ticker) {
-        this.keys = keys;
-        this.ticker = ticker;
-    }
 
     /** Adds how many keys of a limit are blocked, and those whose blocks end last. */
     void add(ConfiguredLimit limit, Map<String, Object> report) {
         List<BlockedKey> blocked =
-                LimitMeters.limiters(limit).flatMap(RateLimiter::blockedKeys).toList();
+                limit.limiters().stream().flatMap(RateLimiter::blockedKeys).toList();
         if (blocked.isEmpty()
-                && LimitMeters.limiters(limit).allMatch(own -> own.limit().block() == null)) {
+                && limit.limiters().stream().allMatch(own -> own.limit().block() == null)) {
             return;
         }
         report.put("blocked", blocked.size());

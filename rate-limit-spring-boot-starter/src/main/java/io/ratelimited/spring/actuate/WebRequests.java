@@ -27,21 +27,14 @@ import org.springframework.boot.actuate.endpoint.web.WebServerNamespace;
  * a request could change another limit than its path names. The path is an array, which no member or parameter can be: any
  * other value is refused.
  */
-final class WebRequests implements OperationInvokerAdvisor {
+record WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry)
+        implements OperationInvokerAdvisor {
 
     private static final EndpointId ENDPOINT = EndpointId.of("ratelimits");
     /** The parameter of the operations that has the path. */
     private static final String PATH = "name";
 
     private static final String KEY = "key";
-
-    private final ObjectProvider<RateLimitsEndpoint> endpoint;
-    private final LimitRegistry registry;
-
-    WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry registry) {
-        this.endpoint = endpoint;
-        this.registry = registry;
-    }
 
     @Override
     public OperationInvoker apply(

@@ -18,7 +18,7 @@ import org.springframework.core.env.Environment;
  * Changes limits in use when the configuration has changed, as Spring Cloud announces it by its {@code
  * EnvironmentChangeEvent}; that class is known by name only. An invalid value is logged, and nothing is changed.
  */
-final class ConfigurationRefresh implements SmartApplicationListener {
+record ConfigurationRefresh(LimitRegistry registry, Environment environment) implements SmartApplicationListener {
 
     private static final LogText.Lines LOG = LogText.lines(ConfigurationRefresh.class);
     private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";
@@ -26,14 +26,6 @@ final class ConfigurationRefresh implements SmartApplicationListener {
     /** As at the start: a property that does not exist is an error. */
     private static final BindHandler STRICT = new UnboundProperties(
             new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter()));
-
-    private final LimitRegistry registry;
-    private final Environment environment;
-
-    public ConfigurationRefresh(LimitRegistry registry, Environment environment) {
-        this.registry = registry;
-        this.environment = environment;
-    }
 
     @Override
     public boolean supportsEventType(Class<? extends ApplicationEvent> type) {

@@ -33,7 +33,7 @@ import org.springframework.core.env.SystemEnvironmentPropertySource;
  * <p>Not warned of are properties that the application binds itself, what the parent context has warned of, and environment
  * variables that are not evidently meant, such as those that Kubernetes sets for a service with the name {@code ratelimit}.
  */
-final class IgnoredProperties implements SmartInitializingSingleton {
+record IgnoredProperties(ApplicationContext context) implements SmartInitializingSingleton {
 
     private static final LogText.Lines LOG = LogText.lines(IgnoredProperties.class);
 
@@ -51,12 +51,6 @@ final class IgnoredProperties implements SmartInitializingSingleton {
             Pattern.compile(".*_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\\d+_(TCP|UDP).*)?)");
 
     private static final ConfigurationPropertyName REDIS_URL = ConfigurationPropertyName.of("rate-limit.redis.url");
-
-    private final ApplicationContext context;
-
-    IgnoredProperties(ApplicationContext context) {
-        this.context = context;
-    }
 
     @Override
     public void afterSingletonsInstantiated() {

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.config.RateLimitConfiguration;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
@@ -12,7 +13,6 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
@@ -20,18 +20,17 @@ import org.springframework.context.annotation.Role;
 
 /**
  * Limits by the properties as Spring Boot binds them, and on requests by path; {@link RateLimitConfiguration} has all that knows
- * no Spring Boot.
+ * no Spring Boot. With {@code rate-limit.enabled: false} it has no routes.
  */
 @AutoConfiguration(
         beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-@Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 @Import({PropertyNames.class, BoundSettingsConfiguration.class, RateLimitConfiguration.class})
 public final class RateLimitAutoConfiguration {
 
-    @Bean("io.ratelimited.routeLimits")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.routeLimits")
+    @Conditional(OnEnabledCondition.class)
     RouteLimits routeLimits(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -40,9 +39,9 @@ public final class RateLimitAutoConfiguration {
         return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
     }
 
-    @Bean("io.ratelimited.rateLimitUncountedRoutes")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitUncountedRoutes")
     @Lazy(false)
+    @Conditional(OnEnabledCondition.class)
     @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
         return new UncountedRoutes(properties.routes(), requests::isEmpty);

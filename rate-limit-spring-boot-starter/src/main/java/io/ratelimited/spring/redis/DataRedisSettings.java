@@ -19,13 +19,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConverters;
 import org.springframework.util.StringUtils;
 
 /** The settings that Spring Data has of the application's connection: servers, credentials, TLS, resources and options. */
-final class DataRedisSettings {
-
-    private final LettuceClientConfiguration client;
-
-    private DataRedisSettings(LettuceClientConfiguration client) {
-        this.client = client;
-    }
+record DataRedisSettings(LettuceClientConfiguration client) {
 
     /**
      * Returns a client for limits. The factory's own client does not serve: it is replaced when the factory is stopped and

@@ -21,18 +21,11 @@ import org.springframework.boot.health.contributor.Status;
  * states which calls go without Redis, and an instance that is taken out of service serves none of them. Sends nothing to
  * Redis; thread-safe.
  */
-final class RateLimitHealthIndicator implements HealthIndicator {
+record RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Optional<LimitRegistry>> limits)
+        implements HealthIndicator {
 
     /** Not in Spring Boot's order of statuses, so that the application's health does not change by it. */
     static final Status DEGRADED = new Status("DEGRADED");
-
-    private final Supplier<RedisBackend> backend;
-    private final Supplier<Optional<LimitRegistry>> limits;
-
-    RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Optional<LimitRegistry>> limits) {
-        this.backend = backend;
-        this.limits = limits;
-    }
 
     @Override
     public Health health() {

@@ -18,6 +18,8 @@ import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.limit.InstanceDifferences;
 import io.ratelimited.spring.internals.limit.KeyMemory;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
@@ -35,9 +37,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingClass;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
@@ -68,8 +68,7 @@ public final class RedisRateLimitAutoConfiguration {
             "declare a bean of type io.lettuce.core.RedisURI, because a RedisClient does not expose its address; or set"
                     + " backend: memory. [RL-111]";
 
-    @Bean("io.ratelimited.redisLimiterFactory")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.redisLimiterFactory")
     LimiterFactory redisLimiterFactory(
             RateLimitProperties properties, ObjectProvider<RedisBackend> backend, InstanceComparison comparison) {
         return new RedisLimiterFactory(
@@ -79,8 +78,7 @@ public final class RedisRateLimitAutoConfiguration {
                 properties.redis().shareChanges() ? new RedisSharedChanges(backend::getObject) : null);
     }
 
-    @Bean("io.ratelimited.rateLimitRedisBackend")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRedisBackend")
     @Lazy
     @ConditionalOnMissingBean
     RedisBackend rateLimitRedisBackend(
@@ -96,14 +94,12 @@ public final class RedisRateLimitAutoConfiguration {
         return RedisBackend.of(client.settings(), options);
     }
 
-    @Bean("io.ratelimited.instanceDifferences")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.instanceDifferences")
     InstanceDifferences instanceDifferences(LimitRegistry registry) {
         return new InstanceDifferences("redis", registry::all);
     }
 
-    @Bean("io.ratelimited.instanceComparison")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.instanceComparison")
     InstanceComparison instanceComparison(
             ObjectProvider<RedisBackend> backend, ObjectProvider<InstanceDifferences> differences) {
         return new InstanceComparison(backend, differences);
@@ -151,13 +147,11 @@ public final class RedisRateLimitAutoConfiguration {
     }
 
     /** With Spring Data: the chosen addresses, or else the settings of the application's connection factory. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(LettuceConnectionFactory.class)
     static class DataRedisConfiguration {
 
-        @Bean("io.ratelimited.rateLimitRedisClient")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitRedisClient")
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,
@@ -207,13 +201,11 @@ public final class RedisRateLimitAutoConfiguration {
     }
 
     /** Without Spring Data: the chosen addresses. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
     static class LettuceConfiguration {
 
-        @Bean("io.ratelimited.rateLimitRedisClient")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitRedisClient")
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,

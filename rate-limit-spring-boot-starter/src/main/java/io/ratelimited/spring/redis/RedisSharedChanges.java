@@ -10,13 +10,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** The changes that instances share are records in Redis. */
-final class RedisSharedChanges implements SharedChanges {
-
-    private final Supplier<RedisBackend> backend;
-
-    RedisSharedChanges(Supplier<RedisBackend> backend) {
-        this.backend = backend;
-    }
+record RedisSharedChanges(Supplier<RedisBackend> backend) implements SharedChanges {
 
     private SharedRecords records() {
         return backend.get().records();

@@ -14,7 +14,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.overload.FoundLimitHistory;
 import java.io.IOException;
@@ -42,7 +41,6 @@ class OverloadOperationsTest {
             .withConfiguration(AutoConfigurations.of(
                     AopAutoConfiguration.class,
                     EndpointAutoConfiguration.class,
-                    DisabledRateLimitAutoConfiguration.class,
                     RateLimitAutoConfiguration.class,
                     RateLimitMetricsAutoConfiguration.class,
                     RateLimitsEndpointAutoConfiguration.class))

@@ -21,7 +21,6 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
@@ -45,7 +44,6 @@ class RateLimitMetricsTest {
                     MetricsAutoConfiguration.class,
                     SimpleMetricsExportAutoConfiguration.class,
                     CompositeMeterRegistryAutoConfiguration.class,
-                    DisabledRateLimitAutoConfiguration.class,
                     RateLimitAutoConfiguration.class,
                     RateLimitMetricsAutoConfiguration.class))
             .withBean(Ticker.class, () -> ticker)

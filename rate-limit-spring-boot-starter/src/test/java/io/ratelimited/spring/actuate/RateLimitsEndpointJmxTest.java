@@ -10,7 +10,6 @@ import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -46,7 +45,6 @@ class RateLimitsEndpointJmxTest {
                     JacksonAutoConfiguration.class,
                     EndpointAutoConfiguration.class,
                     JmxEndpointAutoConfiguration.class,
-                    DisabledRateLimitAutoConfiguration.class,
                     RateLimitAutoConfiguration.class,
                     RateLimitsEndpointAutoConfiguration.class))
             .withBean(Ticker.class, ManualTicker::new)

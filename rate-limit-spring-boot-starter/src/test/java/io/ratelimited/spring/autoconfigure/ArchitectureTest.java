@@ -85,6 +85,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring",
                         "io.ratelimited.spring.internals.aop..",
                         "io.ratelimited.spring.backend..",
+                        "io.ratelimited.spring.internals.bean..",
                         "io.ratelimited.spring.internals.block..",
                         "io.ratelimited.spring.internals.call..",
                         "io.ratelimited.spring.internals.check..",

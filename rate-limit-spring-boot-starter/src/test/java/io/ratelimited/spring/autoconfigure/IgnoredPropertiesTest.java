@@ -33,9 +33,8 @@ class IgnoredPropertiesTest {
     /** Spring Boot's own name: it fails for unknown properties of other sources only. */
     private static final String VARIABLES = StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME;
 
-    private final ApplicationContextRunner application = new ApplicationContextRunner()
-            .withConfiguration(
-                    AutoConfigurations.of(RateLimitAutoConfiguration.class, DisabledRateLimitAutoConfiguration.class));
+    private final ApplicationContextRunner application =
+            new ApplicationContextRunner().withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class));
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """

@@ -45,12 +45,13 @@ class InfrastructureRoleTest {
         List<AnnotatedElement> all = configurations.stream()
                 .flatMap(type -> Stream.<AnnotatedElement>concat(
                         Stream.of(type),
-                        Stream.of(type.getDeclaredMethods()).filter(method -> method.isAnnotationPresent(Bean.class))))
+                        Stream.of(type.getDeclaredMethods())
+                                .filter(method -> AnnotatedElementUtils.hasAnnotation(method, Bean.class))))
                 .toList();
         assertThat(all).hasSizeGreaterThan(80);
         assertThat(all)
                 .filteredOn(element -> {
-                    Role role = element.getAnnotation(Role.class);
+                    Role role = AnnotatedElementUtils.findMergedAnnotation(element, Role.class);
                     return role == null || role.value() != BeanDefinition.ROLE_INFRASTRUCTURE;
                 })
                 .isEmpty();
@@ -59,7 +60,8 @@ class InfrastructureRoleTest {
     /** A configuration, those within it, and those that it imports. */
     private static void add(Class<?> type, Set<Class<?>> all) {
         boolean configures = AnnotatedElementUtils.hasAnnotation(type, Configuration.class)
-                || Stream.of(type.getDeclaredMethods()).anyMatch(method -> method.isAnnotationPresent(Bean.class));
+                || Stream.of(type.getDeclaredMethods())
+                        .anyMatch(method -> AnnotatedElementUtils.hasAnnotation(method, Bean.class));
         if (!type.getName().startsWith(OURS) || !configures || !all.add(type)) {
             return;
         }

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.guide;
 
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.web.RunningServer;
 import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
@@ -92,7 +91,6 @@ public final class ErrorsPageApplication {
     /** Starts in a fraction of the time. */
     @Configuration(proxyBeanMethods = false)
     @ImportAutoConfiguration({
-        DisabledRateLimitAutoConfiguration.class,
         RateLimitAutoConfiguration.class,
         RedisRateLimitAutoConfiguration.class,
         AopAutoConfiguration.class

@@ -5,6 +5,8 @@ import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.block.BlockReports;
 import io.ratelimited.spring.internals.call.Continuations;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
@@ -20,27 +22,21 @@ import io.ratelimited.spring.internals.text.LogText;
 import java.util.List;
 import java.util.stream.Stream;
 import org.springframework.beans.factory.InitializingBean;
-import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationEventPublisher;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Fallback;
 import org.springframework.context.annotation.Lazy;
-import org.springframework.context.annotation.Role;
 
 /**
  * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
  * code depends on, admits every call. Operators see and change the limits of the properties.
  */
-@Configuration(proxyBeanMethods = false)
-@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@InternalConfiguration
 @Conditional(ByProperty.Disabled.class)
 class DisabledLimitBeans {
 
-    @Bean("io.ratelimited.rateLimits")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimits")
     @ConditionalOnNone(RateLimits.class)
     @Fallback
     RateLimits rateLimits() {
@@ -52,8 +48,7 @@ class DisabledLimitBeans {
                 () -> RequestThreads.UNBOUNDED));
     }
 
-    @Bean("io.ratelimited.rateLimitOperations")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitOperations")
     @ConditionalOnNone(RateLimitOperations.class)
     @Fallback
     RateLimitOperations rateLimitOperations(SettingsSource settings, ApplicationEventPublisher events) {
@@ -68,8 +63,7 @@ class DisabledLimitBeans {
         return new LimitOperations(false, registry, null);
     }
 
-    @Bean("io.ratelimited.inheritedLimits")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.inheritedLimits")
     @Lazy(false)
     InitializingBean inheritedLimits(ApplicationContext context, SettingsSource settings) {
         return () -> HierarchyMember.requireSameLimits(context, settings);

@@ -10,6 +10,8 @@ import io.ratelimited.spring.internals.aop.LimitedMethods;
 import io.ratelimited.spring.internals.aop.OutermostValidation;
 import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
 import io.ratelimited.spring.internals.aop.RateLimitAspect;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.block.BlockReports;
 import io.ratelimited.spring.internals.call.Continuations;
 import io.ratelimited.spring.internals.call.EveryRequest;
@@ -35,17 +37,13 @@ import java.util.Set;
 import java.util.concurrent.Executor;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
-import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationEventPublisher;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Fallback;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Primary;
-import org.springframework.context.annotation.Role;
 import org.springframework.core.convert.ConversionException;
 import org.springframework.core.env.Environment;
 import org.springframework.core.task.TaskDecorator;
@@ -55,27 +53,23 @@ import org.springframework.util.function.SingletonSupplier;
  * Wires limits, their aspect, and limits in memory. A bean that the application may declare itself is left out where it has, as far as
  * the order of configuration classes shows it, and otherwise stands back.
  */
-@Configuration(proxyBeanMethods = false)
-@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@InternalConfiguration
 @Conditional(ByProperty.Enabled.class)
 class LimitBeans {
 
     /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnNone(LimitRegistry.class)
     static class Shared {
 
-        @Bean("io.ratelimited.rateLimitTicker")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitTicker")
         @ConditionalOnNone(Ticker.class)
         @Fallback
         Ticker rateLimitTicker() {
             return Ticker.system();
         }
 
-        @Bean("io.ratelimited.inMemoryLimiterFactory")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.inMemoryLimiterFactory")
         LimiterFactory inMemoryLimiterFactory(
                 SettingsSource settings, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
             KeyMemory memory = settings.memory();
@@ -87,8 +81,7 @@ class LimitBeans {
             });
         }
 
-        @Bean("io.ratelimited.limitRegistry")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.limitRegistry")
         LimitRegistry limitRegistry(
                 SettingsSource settings,
                 ObjectProvider<LimiterFactory> backends,
@@ -107,43 +100,37 @@ class LimitBeans {
                     ticker);
         }
 
-        @Bean("io.ratelimited.rateLimitChangeReports")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitChangeReports")
         ChangeReports rateLimitChangeReports(ApplicationEventPublisher events) {
             return new ChangeReports(events);
         }
 
         /** Found before the requests of a single context. */
-        @Bean("io.ratelimited.contextRequests")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.contextRequests")
         @Primary
         ContextRequests contextRequests() {
             return new ContextRequests();
         }
 
-        @Bean("io.ratelimited.endOfWaits")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.endOfWaits")
         EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
             return new EndOfWaits(context, registry);
         }
 
-        @Bean("io.ratelimited.limitLog")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.limitLog")
         LimitLog limitLog(LimitRegistry registry, SettingsSource settings) {
             return new LimitLog(registry, settings.memory());
         }
     }
 
-    @Bean("io.ratelimited.hierarchyMember")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.hierarchyMember")
     @Lazy(false)
     HierarchyMember hierarchyMember(
             ApplicationContext context, LimitRegistry registry, ContextRequests requests, SettingsSource settings) {
         return new HierarchyMember(context, registry, requests, settings);
     }
 
-    @Bean("io.ratelimited.limitEnforcer")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.limitEnforcer")
     LimitEnforcer limitEnforcer(
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
@@ -162,24 +149,21 @@ class LimitBeans {
                 () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
     }
 
-    @Bean("io.ratelimited.rateLimits")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimits")
     @ConditionalOnNone(value = RateLimits.class, inHierarchy = false)
     @Fallback
     RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
         return new NamedLimits(registry, enforcer, requests);
     }
 
-    @Bean("io.ratelimited.rateLimitOperations")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitOperations")
     @ConditionalOnNone(value = RateLimitOperations.class, inHierarchy = false)
     @Fallback
     RateLimitOperations rateLimitOperations(LimitRegistry registry, ContextRequests requests) {
         return new LimitOperations(true, registry, requests);
     }
 
-    @Bean("io.ratelimited.limitedMethods")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.limitedMethods")
     LimitedMethods limitedMethods(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -188,8 +172,7 @@ class LimitBeans {
         return new LimitedMethods(registry, enforcer, beanFactory, requests);
     }
 
-    @Bean("io.ratelimited.rateLimitStartupCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitStartupCheck")
     @Lazy(false)
     StartupCheck rateLimitStartupCheck(
             ConfigurableListableBeanFactory beanFactory,
@@ -205,28 +188,24 @@ class LimitBeans {
 
     // The parts of proxies depend on no other bean, so that none is made before its time.
 
-    @Bean("io.ratelimited.rateLimitMadeBeans")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitMadeBeans")
     @Conditional(ByProperty.Proxied.class)
     static BeanInspector rateLimitMadeBeans() {
         return new BeanInspector();
     }
 
-    @Bean("io.ratelimited.rateLimitOutermostValidation")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitOutermostValidation")
     static OutermostValidation rateLimitOutermostValidation(Environment environment) {
         return new OutermostValidation(aspectOrder(environment) == RateLimitAdvisor.DEFAULT_ORDER);
     }
 
-    @Bean("io.ratelimited.rateLimitAdvisor")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitAdvisor")
     static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
         RateLimitAspect aspect = new RateLimitAspect(SingletonSupplier.of(methods::getObject));
         return new RateLimitAdvisor(aspect, aspectOrder(environment), ByProperty.isWoven(environment));
     }
 
-    @Bean("io.ratelimited.rateLimitWovenMode")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitWovenMode")
     @Conditional(ByProperty.Woven.class)
     static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
         return new WovenCheck(SingletonSupplier.of(methods::getObject));

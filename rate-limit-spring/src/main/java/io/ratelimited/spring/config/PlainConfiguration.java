@@ -1,29 +1,25 @@
 package io.ratelimited.spring.config;
 
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.limit.SettingsSource;
 import org.springframework.aop.config.AopConfigUtils;
-import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Fallback;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.ImportBeanDefinitionRegistrar;
 import org.springframework.context.annotation.Lazy;
-import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 import org.springframework.core.type.AnnotationMetadata;
 
 /** What Spring Boot does elsewhere: reads properties, and makes proxies. */
-@Configuration(proxyBeanMethods = false)
-@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@InternalConfiguration
 @ConditionalOnNone(value = SettingsSource.class, inHierarchy = false)
 @Import(PlainConfiguration.Proxies.class)
 class PlainConfiguration {
 
     /** Not made where Spring Boot's binder is declared later. Of the same name in each context, so that each has its own. */
-    @Bean("io.ratelimited.environmentSettings")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.environmentSettings")
     @Fallback
     @Lazy
     SettingsSource rateLimitSettings(Environment environment) {

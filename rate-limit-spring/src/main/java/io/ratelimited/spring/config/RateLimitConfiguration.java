@@ -3,10 +3,8 @@ package io.ratelimited.spring.config;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
-import org.springframework.beans.factory.config.BeanDefinition;
-import org.springframework.context.annotation.Configuration;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import org.springframework.context.annotation.Import;
-import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 
 /**
@@ -28,7 +26,6 @@ import org.springframework.core.env.Environment;
  * interface is then only limited in the methods of its interfaces, unless the application has {@code
  * @EnableAspectJAutoProxy(proxyTargetClass = true)}. Methods that are not limited are logged.
  */
-@Configuration(proxyBeanMethods = false)
-@Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+@InternalConfiguration
 @Import({PlainConfiguration.class, LimitBeans.class, DisabledLimitBeans.class})
 public final class RateLimitConfiguration {}

@@ -6,6 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.NamedBackends;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.client.LimitedClients;
@@ -19,7 +20,6 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Primary;
@@ -35,16 +35,14 @@ import org.springframework.core.env.Environment;
 final class RateLimitTestAutoConfiguration {
 
     /** Wins over a ticker of the application; one for tests that the test configures overrides this. */
-    @Bean("io.ratelimited.rateLimitManualTicker")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitManualTicker")
     @Primary
     @ConditionalOnMissingBean
     ManualTicker rateLimitManualTicker() {
         return new ManualTicker();
     }
 
-    @Bean("io.ratelimited.rateLimitFreshBudgets")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitFreshBudgets")
     FreshBudgets rateLimitFreshBudgets(
             ManualTicker ticker,
             RateLimitProperties properties,

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.test;
 
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.graphql.GraphQlRateLimitAutoConfiguration;
@@ -52,7 +51,6 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
     @ImportAutoConfiguration({
         AopAutoConfiguration.class,
         RateLimitTestAutoConfiguration.class,
-        DisabledRateLimitAutoConfiguration.class,
         RateLimitAutoConfiguration.class,
         ClientRateLimitAutoConfiguration.class,
         ServletRateLimitAutoConfiguration.class,

@@ -14,15 +14,8 @@ import org.springframework.core.env.Environment;
  * The paths of the actuator's endpoints that the application's own port serves. Routes leave them out for requests without
  * credentials: a limit must not stop health checks.
  */
-public final class ActuatorPaths implements Supplier<List<String>> {
-
-    private final ObjectProvider<PathMappedEndpoints> endpoints;
-    private final Environment environment;
-
-    public ActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
-        this.endpoints = endpoints;
-        this.environment = environment;
-    }
+public record ActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment)
+        implements Supplier<List<String>> {
 
     /** The path of the list of endpoints, and path patterns of each endpoint. */
     @Override

@@ -11,8 +11,6 @@ import org.springframework.boot.cloud.CloudPlatform;
 import org.springframework.boot.web.server.WebServer;
 import org.springframework.boot.web.server.context.WebServerApplicationContext;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.ApplicationListener;
-import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.core.env.Environment;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.StringUtils;
@@ -22,7 +20,7 @@ import org.springframework.util.StringUtils;
  * forwarding headers itself ({@code native}) replaces the peer's address and may remove the headers, so nothing is left
  * to count hops in. Below the change that {@code framework} makes, the original is still visible.
  */
-public final class ForwardedHeadersCheck implements ApplicationListener<ContextRefreshedEvent> {
+public final class ForwardedHeadersCheck implements Runnable {
 
     private static final LogText.Lines LOG = LogText.lines(ForwardedHeadersCheck.class);
     private static final String STRATEGY = "server.forward-headers-strategy";
@@ -97,8 +95,8 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
 
     /** Warns where a caller can name any address as its own. */
     @Override
-    public void onApplicationEvent(ContextRefreshedEvent event) {
-        if (event.getApplicationContext() != context || proxiesKnown || !readsClientIp.getAsBoolean()) {
+    public void run() {
+        if (proxiesKnown || !readsClientIp.getAsBoolean()) {
             return;
         }
         String strategy = strategy();

@@ -9,29 +9,12 @@ import org.springframework.core.type.AnnotatedTypeMetadata;
  * Matches by {@code rate-limit.enabled}, which is read as any other property: {@code on} is true, and a value that is
  * neither true nor false fails the start instead of limiting nothing.
  */
-public class OnEnabledCondition implements Condition {
-
-    private final boolean enabled;
-
-    OnEnabledCondition() {
-        this(true);
-    }
-
-    private OnEnabledCondition(boolean enabled) {
-        this.enabled = enabled;
-    }
+public final class OnEnabledCondition implements Condition {
 
     @Override
     public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
-        return enabled
-                == Binder.get(context.getEnvironment())
-                        .bind("rate-limit.enabled", Boolean.class)
-                        .orElse(true);
-    }
-
-    public static final class Not extends OnEnabledCondition {
-        Not() {
-            super(false);
-        }
+        return Binder.get(context.getEnvironment())
+                .bind("rate-limit.enabled", Boolean.class)
+                .orElse(true);
     }
 }

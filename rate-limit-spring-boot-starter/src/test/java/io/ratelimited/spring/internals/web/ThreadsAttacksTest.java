@@ -9,7 +9,6 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.limit.RequestThreads;
@@ -57,10 +56,7 @@ import reactor.core.publisher.Mono;
 class ThreadsAttacksTest {
 
     private static final AutoConfigurations OURS = AutoConfigurations.of(
-            DisabledRateLimitAutoConfiguration.class,
-            RateLimitAutoConfiguration.class,
-            ServletRateLimitAutoConfiguration.class,
-            AopAutoConfiguration.class);
+            RateLimitAutoConfiguration.class, ServletRateLimitAutoConfiguration.class, AopAutoConfiguration.class);
 
     private final WebApplicationContextRunner servlet = new WebApplicationContextRunner()
             .withConfiguration(OURS)

@@ -5,8 +5,6 @@ import io.ratelimited.spring.internals.text.LogText;
 import java.lang.reflect.Method;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.ApplicationListener;
-import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.http.MediaType;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.method.ControllerAdviceBean;
@@ -17,21 +15,15 @@ import org.springframework.web.method.annotation.ExceptionHandlerMethodResolver;
  * Warns when the application has started of advice for {@code Exception} or another supertype that answers rejections, where no
  * advice before it is made for them.
  */
-public final class CatchAllCheck implements ApplicationListener<ContextRefreshedEvent> {
+public final class CatchAllCheck {
 
     private static final LogText.Lines LOG = LogText.lines(CatchAllCheck.class);
 
-    private final ApplicationContext context;
-    private final RouteLimits limits;
+    private CatchAllCheck() {}
 
-    public CatchAllCheck(ApplicationContext context, RouteLimits limits) {
-        this.context = context;
-        this.limits = limits;
-    }
-
-    @Override
-    public void onApplicationEvent(ContextRefreshedEvent event) {
-        if (event.getApplicationContext() != context || limits.isIdle()) {
+    /** Looks at the advice of a context. */
+    public static void check(ApplicationContext context, RouteLimits limits) {
+        if (limits.isIdle()) {
             return;
         }
         for (ControllerAdviceBean advice : ControllerAdviceBean.findAnnotatedBeans(context)) {

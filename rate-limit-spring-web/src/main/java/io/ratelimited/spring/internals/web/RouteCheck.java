@@ -11,12 +11,20 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.ApplicationListener;
-import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.core.io.Resource;
 
-/** Logs the routes when the application has started, and warns of those that no handler of it can belong to. */
-public final class RouteCheck implements ApplicationListener<ContextRefreshedEvent> {
+/**
+ * Logs the routes when the application has started, and warns of those that no handler of it can belong to.
+ *
+ * @param handlers of the application; null when they cannot be known
+ * @param mechanisms the filters that check credentials on every path, unless the check itself has limits
+ */
+public record RouteCheck(
+        ApplicationContext context,
+        RouteLimits routes,
+        Supplier<@Nullable Handlers> handlers,
+        Supplier<List<String>> mechanisms)
+        implements Runnable {
 
     private static final LogText.Lines LOG = LogText.lines(RouteCheck.class);
 
@@ -27,26 +35,6 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
     /** The last part of paths at which applications take passwords. */
     private static final Set<String> LOGINS = Set.of("login", "log-in", "signin", "sign-in", "authenticate");
 
-    private final ApplicationContext context;
-    private final RouteLimits routes;
-    private final Supplier<@Nullable Handlers> handlers;
-    private final Supplier<List<String>> mechanisms;
-
-    /**
-     * @param handlers of the application; null when they cannot be known
-     * @param mechanisms the filters that check credentials on every path, unless the check itself has limits
-     */
-    public RouteCheck(
-            ApplicationContext context,
-            RouteLimits routes,
-            Supplier<@Nullable Handlers> handlers,
-            Supplier<List<String>> mechanisms) {
-        this.context = context;
-        this.routes = routes;
-        this.handlers = handlers;
-        this.mechanisms = mechanisms;
-    }
-
     /**
      * The paths that an application answers.
      *
@@ -56,8 +44,8 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
     public record Handlers(Collection<String> patterns, List<Resource> files) {}
 
     @Override
-    public void onApplicationEvent(ContextRefreshedEvent event) {
-        if (event.getApplicationContext() != context || routes.routes().isEmpty()) {
+    public void run() {
+        if (routes.routes().isEmpty()) {
             return;
         }
         routes.routes().forEach(route -> LOG.info("Rate limits of " + route));

@@ -6,19 +6,15 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
-/** Warns of a web application whose routes nothing counts: it answers neither by servlets nor by WebFlux, or has excluded the filters. */
-public final class UncountedRoutes implements SmartInitializingSingleton {
+/**
+ * Warns of a web application whose routes nothing counts: it answers neither by servlets nor by WebFlux, or has excluded the filters.
+ *
+ * @param noRequests whether neither servlets nor WebFlux serve any
+ */
+public record UncountedRoutes(@Nullable List<RouteProperties> routes, BooleanSupplier noRequests)
+        implements SmartInitializingSingleton {
 
     private static final LogText.Lines LOG = LogText.lines(UncountedRoutes.class);
-
-    private final @Nullable List<RouteProperties> routes;
-    private final BooleanSupplier noRequests;
-
-    /** @param noRequests whether neither servlets nor WebFlux serve any */
-    public UncountedRoutes(@Nullable List<RouteProperties> routes, BooleanSupplier noRequests) {
-        this.routes = routes;
-        this.noRequests = noRequests;
-    }
 
     @Override
     public void afterSingletonsInstantiated() {

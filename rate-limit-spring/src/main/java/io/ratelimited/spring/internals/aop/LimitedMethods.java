@@ -319,9 +319,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                 return null;
             }
             try {
-                return attribute.equals("charge")
-                        ? CallExpression.ofResult(attribute, limit.name(), text, method, parameters(), beanFactory)
-                        : new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
+                return new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
                         limit.name(),

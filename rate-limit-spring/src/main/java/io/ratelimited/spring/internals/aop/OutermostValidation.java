@@ -7,15 +7,10 @@ import org.springframework.validation.beanvalidation.MethodValidationPostProcess
 /**
  * Has arguments of {@code @Validated} beans validated before all other advice of theirs, and so before a limit is asked: an
  * invalid call costs no permit. Sees the processor of Spring, which has an order, before it makes its first proxy.
+ *
+ * @param wanted false leaves validation where Spring puts it, inside all advice
  */
-public final class OutermostValidation implements BeanPostProcessor, PriorityOrdered {
-
-    private final boolean wanted;
-
-    /** @param wanted false leaves validation where Spring puts it, inside all advice */
-    public OutermostValidation(boolean wanted) {
-        this.wanted = wanted;
-    }
+public record OutermostValidation(boolean wanted) implements BeanPostProcessor, PriorityOrdered {
 
     @Override
     public int getOrder() {

@@ -11,18 +11,12 @@ import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.util.ClassUtils;
 
 /** Reports blocks that begin: by a {@link RateLimitBlockedEvent}, and to Java's flight recorder. Thread-safe. */
-public final class BlockReports {
+public record BlockReports(ApplicationEventPublisher events) {
 
     private static final LogText.Lines LOG = LogText.lines(BlockReports.class);
 
     /** A runtime image may leave the module jdk.jfr out. */
     private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
-
-    private final ApplicationEventPublisher events;
-
-    public BlockReports(ApplicationEventPublisher events) {
-        this.events = events;
-    }
 
     /** Reports a block. A listener that throws is logged: the call is refused in any case. */
     public void begin(NamedLimit limit, BlockedKey block) {

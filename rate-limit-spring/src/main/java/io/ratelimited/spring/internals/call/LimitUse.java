@@ -14,6 +14,12 @@ import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -22,46 +28,27 @@ import org.springframework.util.ObjectUtils;
 /**
  * One limit as a method or a route uses it: evaluates the key, the permits, the condition, the tier and the class of a call.
  * Immutable.
+ *
+ * @param fixedPermits of a call where no expression states them
+ * @param tierOfClients the expression of the tier if clients can choose its value; else null
+ * @param once how this use of the limit charges a web request only once; null if it charges every call
  */
-public final class LimitUse {
+public record LimitUse(
+        ConfiguredLimit limit,
+        @Nullable CallExpression key,
+        @Nullable CallExpression permits,
+        long fixedPermits,
+        @Nullable CallExpression when,
+        @Nullable CallExpression tier,
+        @Nullable String tierOfClients,
+        @Nullable CallExpression priority,
+        @Nullable CallExpression charge,
+        @Nullable CallExpression blockUnless,
+        @Nullable Once once) {
 
-    private final ConfiguredLimit limit;
-    private final @Nullable CallExpression key;
-    private final @Nullable CallExpression permits;
-    private final long fixedPermits;
-    private final @Nullable CallExpression when;
-    private final @Nullable CallExpression tier;
-    /** The expression of the tier if clients can choose its value; else null. */
-    private final @Nullable String tierOfClients;
-
-    private final @Nullable CallExpression priority;
-    private final @Nullable CallExpression charge;
-    private final @Nullable CallExpression blockUnless;
-    private final @Nullable Once once;
-
-    private LimitUse(
-            ConfiguredLimit limit,
-            @Nullable CallExpression key,
-            @Nullable CallExpression permits,
-            long fixedPermits,
-            @Nullable CallExpression when,
-            @Nullable CallExpression tier,
-            @Nullable CallExpression priority,
-            @Nullable CallExpression charge,
-            @Nullable CallExpression blockUnless,
-            @Nullable Once once) {
-        this.limit = limit;
-        this.key = key;
-        this.permits = permits;
-        this.fixedPermits = fixedPermits;
-        this.when = when;
-        this.tier = tier;
-        this.tierOfClients = invented(tier);
-        this.priority = priority;
-        this.charge = charge;
-        this.blockUnless = blockUnless;
-        this.once = once;
-    }
+    /** With one of these, callers can invent budgets, or take permits without one. */
+    private static final Set<LimitProperty> OF_CALLERS =
+            EnumSet.of(LimitProperty.KEY, LimitProperty.TIER, LimitProperty.PERMITS);
 
     /**
      * The handler method of a controller, which a web request may reach several times, by forwards for one.
@@ -105,6 +92,7 @@ public final class LimitUse {
                 permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
                 expressions.apply("when", properties.text(LimitProperty.WHEN)),
                 tier,
+                invented(tier),
                 priority,
                 expressions.apply("charge", properties.text(LimitProperty.CHARGE)),
                 expressions.apply("blockUnless", properties.text(LimitProperty.BLOCK_UNLESS)),
@@ -122,38 +110,19 @@ public final class LimitUse {
         return this;
     }
 
-    public ConfiguredLimit limit() {
-        return limit;
-    }
-
-    /** The key, if callers can invent as many as they like; null if it is another. */
-    public @Nullable String inventedKey() {
-        return invented(key);
-    }
-
-    /** The tier, if callers can choose it; null if it is another. */
-    public @Nullable String inventedTier() {
-        return tierOfClients;
-    }
-
-    /** The condition, if callers can choose it; null if it is another. */
-    public @Nullable String inventedCondition() {
-        return invented(when);
-    }
-
-    /** The class of calls, if callers can choose it; null if it is another. */
-    public @Nullable String inventedPriority() {
-        return invented(priority);
-    }
-
-    /** The permits, if callers state them, and neither their size nor a charge says what the call costs; else null. */
-    public @Nullable String inventedPermits() {
-        return permits == null || charge != null || permits.isSize() ? null : invented(permits);
-    }
-
-    /** The exemption from blocks, if callers can choose it; null if it is another. */
-    public @Nullable String inventedExemption() {
-        return invented(blockUnless);
+    /** The expressions whose values callers can choose, as text. */
+    public Map<LimitProperty, @Nullable String> invented() {
+        Map<LimitProperty, @Nullable String> invented = new EnumMap<>(LimitProperty.class);
+        invented.put(LimitProperty.KEY, invented(key));
+        invented.put(LimitProperty.TIER, tierOfClients);
+        invented.put(LimitProperty.WHEN, invented(when));
+        invented.put(LimitProperty.PRIORITY, invented(priority));
+        invented.put(LimitProperty.BLOCK_UNLESS, invented(blockUnless));
+        if (charge == null && permits != null && !permits.isSize()) {
+            invented.put(LimitProperty.PERMITS, invented(permits)); // nothing else says what the call costs
+        }
+        invented.values().removeIf(Objects::isNull);
+        return invented;
     }
 
     private static @Nullable String invented(@Nullable CallExpression expression) {
@@ -164,10 +133,8 @@ public final class LimitUse {
     public boolean boundsEveryCaller() {
         boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
         return !skips
-                && inventedKey() == null
-                && inventedTier() == null
-                && inventedPermits() == null
                 && when == null
+                && Collections.disjoint(invented().keySet(), OF_CALLERS)
                 && limit.policy() != Policy.SHADOW;
     }
 

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopProxyUtils;
@@ -38,7 +39,7 @@ public final class BeanInspector
     private final Map<String, Object> handedOut = new ConcurrentHashMap<>();
 
     private final Set<String> early = ConcurrentHashMap.newKeySet();
-    private volatile @Nullable Check check;
+    private volatile @Nullable BiConsumer<Class<?>, Object> check;
 
     /** Adds a processor that sees each object before all others do, and the beans that are made before the proxies. */
     @Override
@@ -92,9 +93,9 @@ public final class BeanInspector
         if (LimitedTypes.contains(type)) {
             ContainerCalls.require(type, bean);
         }
-        Check started = check;
+        BiConsumer<Class<?>, Object> started = check;
         if (started != null && LimitedTypes.contains(type)) {
-            started.check(type, bean);
+            started.accept(type, bean);
         }
         types.put(name, type);
         warnIfUnlimited(name, bean);
@@ -112,17 +113,8 @@ public final class BeanInspector
                         + " (rate-limit.aspect.mode: woven).");
     }
 
-    /** Warns of a bean of a child context, as of any other. */
-    void warnIfUnlimitedInChild(String name, Object bean) {
-        warnOfChild(name, BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)));
-    }
-
-    /** Warns of a bean that a child context without proxies has yet to make. */
-    void warnOfUnlimitedInChild(String name, Class<?> type) {
-        warnOfChild(name, BeanProxies.limitedMethods(type).toList());
-    }
-
-    private static void warnOfChild(String name, List<Method> unlimited) {
+    /** Warns of the unlimited methods of a bean of a child context; not if there are none. */
+    static void warnOfChild(String name, List<Method> unlimited) {
         warnOf(
                 name,
                 unlimited,
@@ -138,8 +130,12 @@ public final class BeanInspector
         }
     }
 
-    /** Has each bean with limits checked that is made from here on. */
-    void checkWith(Check started) {
+    /**
+     * Has each bean with limits checked that is made from here on.
+     *
+     * @param started takes the class behind its proxy, and the bean
+     */
+    void checkWith(BiConsumer<Class<?>, Object> started) {
         check = started;
         early.removeAll(types.keySet());
     }
@@ -152,16 +148,5 @@ public final class BeanInspector
     /** Returns whether a bean was made too early to be looked at. */
     boolean isEarly(String name) {
         return early.contains(name);
-    }
-
-    /** Checks the limits of a bean. */
-    interface Check {
-
-        /**
-         * Checks a bean.
-         *
-         * @param type the class behind its proxy
-         */
-        void check(Class<?> type, Object bean);
     }
 }

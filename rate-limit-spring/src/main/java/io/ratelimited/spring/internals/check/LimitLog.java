@@ -63,7 +63,8 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private final LimitRegistry registry;
     private final KeyMemory memory;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
-    private final Set<String> mistaken = ConcurrentHashMap.newKeySet();
+    private final Set<String> closed = ConcurrentHashMap.newKeySet();
+    private final Set<String> nameless = ConcurrentHashMap.newKeySet();
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
 
@@ -87,14 +88,14 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     /** Settings that are allowed and seldom meant. */
     private void warnOfMistakes(ConfiguredLimit limit) {
         String where = " Origin: " + limit.place() + ".";
-        if (admitsNone(limit.limit()) && mistaken.add(limit.name())) {
+        if (admitsNone(limit.limit()) && closed.add(limit.name())) {
             String number = limit.countsInFlight()
                     ? "max-concurrent is 0"
                     : "rate is " + limit.limit().rate();
             LOG.warn("Rate limit '" + limit.name() + "' rejects every call, because its " + number + "." + where
                     + " Set a number above 0, or remove the limit. [RL-270]");
         }
-        if (limit.name().indexOf('#') >= 0 && limit.showsHeaders() && mistaken.add(limit.name())) {
+        if (limit.name().indexOf('#') >= 0 && limit.showsHeaders() && nameless.add(limit.name())) {
             LOG.warn("Rate limit '" + limit.name() + "' has no name, so responses show the name of its method." + where
                     + " Give it a name, as in @RateLimited(name = \"orders-per-day\"), or set http-headers to none."
                     + " [RL-272]");

@@ -27,21 +27,13 @@ import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.util.ClassUtils;
 
 /** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
-final class ProxyCheck {
+record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
 
     private static final LogText.Lines LOG = LogText.lines(ProxyCheck.class);
 
     /** By name, because their module is optional. */
     private static final List<String> CALLBACKS =
             List.of("jakarta.annotation.PostConstruct", "jakarta.annotation.PreDestroy");
-
-    private final Class<?> type;
-    private final Map<Method, LimitedMethod> limited;
-
-    ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
-        this.type = type;
-        this.limited = limited;
-    }
 
     /**
      * Requires that proxies can see every call of the limited methods.
@@ -51,7 +43,7 @@ final class ProxyCheck {
      */
     void check(@Nullable Object bean) {
         boolean byInterface = Proxy.isProxyClass(type) || (bean != null && AopUtils.isJdkDynamicProxy(bean));
-        limited.keySet().forEach(method -> requireVisible(method, byInterface));
+        limited.forEach((method, found) -> requireVisible(method, found, byInterface));
         limited.forEach(this::requireUnlimitedFallback);
     }
 
@@ -71,7 +63,7 @@ final class ProxyCheck {
     }
 
     /** @param byInterface whether the proxy calls the object instead of overriding its methods */
-    private void requireVisible(Method method, boolean byInterface) {
+    private void requireVisible(Method method, LimitedMethod found, boolean byInterface) {
         int modifiers = method.getModifiers();
         String flaw = null;
         if (Modifier.isPrivate(modifiers)) {
@@ -87,7 +79,7 @@ final class ProxyCheck {
             return;
         }
         Declaration declaration = Declarations.of(method, type).get(0);
-        String limit = limitedMethod(method).limits().get(0).limit().name();
+        String limit = found.limits().get(0).limit().name();
         if (flaw != null) {
             throw new InvalidRateLimitException(
                     limit,
@@ -111,14 +103,6 @@ final class ProxyCheck {
         return method.getDeclaringClass() == type
                 ? ""
                 : " in " + method.getDeclaringClass().getName();
-    }
-
-    private LimitedMethod limitedMethod(Method method) {
-        LimitedMethod found = limited.get(method);
-        if (found == null) {
-            throw new IllegalStateException(method.toString());
-        }
-        return found;
     }
 
     /** Warns of methods that the annotation on their class does not limit. */

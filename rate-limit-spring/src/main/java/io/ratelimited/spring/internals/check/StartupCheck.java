@@ -97,10 +97,10 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
             if (makesProxies) {
                 check(type, bean instanceof FactoryBean ? null : bean);
             }
-            if (bean == null && !makesProxies) {
-                inspector.warnOfUnlimitedInChild(name, type);
+            if (bean == null && !makesProxies) { // which it has yet to make
+                BeanInspector.warnOfChild(name, BeanProxies.limitedMethods(type).toList());
             } else if (bean != null && !(bean instanceof FactoryBean)) {
-                inspector.warnIfUnlimitedInChild(name, bean);
+                BeanInspector.warnOfChild(name, BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)));
             }
         });
     }

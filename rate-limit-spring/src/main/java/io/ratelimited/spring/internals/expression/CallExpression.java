@@ -82,7 +82,11 @@ public final class CallExpression {
     private final StandardEvaluationContext shared;
 
     /**
-     * @param attribute the attribute that has it, for messages
+     * An expression of a limit on a method. One of the attribute {@code charge} is evaluated when a call has ended: beside the
+     * parameters it sees {@code #result}, {@code #error}, {@code #count} and {@code #cancelled}, which hide parameters of the
+     * same name.
+     *
+     * @param attribute the attribute that has it
      * @param limit the name of the limit, for messages
      * @param parameters positions of the arguments by name
      * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
@@ -99,7 +103,7 @@ public final class CallExpression {
                 attribute + " of rate limit '" + limit + "'",
                 text,
                 method,
-                parameters,
+                attribute.equals("charge") ? withResult(parameters) : parameters,
                 beans);
     }
 
@@ -178,20 +182,10 @@ public final class CallExpression {
                 configuration(beans));
     }
 
-    /**
-     * An expression that is evaluated when a call has ended: beside the parameters it sees {@code #result}, {@code
-     * #error}, {@code #count} and {@code #cancelled}, which hide parameters of the same name.
-     */
-    public static CallExpression ofResult(
-            String attribute,
-            String limit,
-            String text,
-            Method method,
-            Map<String, Integer> parameters,
-            ConfigurableBeanFactory beans) {
+    private static Map<String, Integer> withResult(Map<String, Integer> parameters) {
         Map<String, Integer> variables = new HashMap<>(parameters);
         variables.putAll(CallResult.VARIABLES);
-        return new CallExpression(attribute, limit, text, method, variables, beans);
+        return variables;
     }
 
     /** An expression of a limit on requests. */
@@ -268,7 +262,7 @@ public final class CallExpression {
         }
     }
 
-    /** Returns whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */
+    /** Returns whether an expression {@link #valueAtEnd of a result} reads {@code #cancelled}. */
     public boolean readsCancelled() {
         return words != null && words.readsCancelled();
     }
@@ -293,7 +287,7 @@ public final class CallExpression {
     }
 
     /**
-     * The value for a call that has ended, of an expression {@link #ofResult of its result}.
+     * The value for a call that has ended, of an expression with its result.
      *
      * @throws IllegalStateException when the expression fails
      */

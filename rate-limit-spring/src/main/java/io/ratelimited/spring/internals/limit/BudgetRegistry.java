@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * The per-caller overrides of limits, until these end. Only one thread at a time changes those of a limit, with the lock of
  * {@link LimitChanges}.
  */
-final class BudgetRegistry {
+record BudgetRegistry(Ticker ticker, ChangeReports reports) {
 
     private static final LogText.Lines LOG = LogText.lines(BudgetRegistry.class);
 
@@ -31,18 +31,6 @@ final class BudgetRegistry {
     private static final int SHOWN = 3;
 
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
-
-    private final Ticker ticker;
-    private final ChangeReports reports;
-
-    BudgetRegistry(Ticker ticker, ChangeReports reports) {
-        this.ticker = ticker;
-        this.reports = reports;
-    }
-
-    Ticker ticker() {
-        return ticker;
-    }
 
     /**
      * The text of a budget.

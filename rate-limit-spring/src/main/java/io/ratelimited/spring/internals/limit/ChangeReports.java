@@ -1,6 +1,5 @@
 package io.ratelimited.spring.internals.limit;
 
-import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
@@ -145,7 +144,7 @@ public final class ChangeReports {
     /** The members of a limit that can change, as the endpoint writes them. */
     static Map<String, Object> members(ConfiguredLimit limit) {
         Map<String, Object> members = new LinkedHashMap<>();
-        addTerms(members, "", limit.limit());
+        members.putAll(LimitProperty.terms(limit.limit()));
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         members.put(LimitProperty.POLICY.label(), PropertyText.of(enforcement.policy()));
         if (enforcement.policy() == Policy.WAIT) {
@@ -158,18 +157,10 @@ public final class ChangeReports {
             members.put(LimitProperty.HTTP_HEADERS.label(), PropertyText.of(headers));
         }
         new TreeMap<>(limit.tiers())
-                .forEach((tier, ofTier) -> addTerms(members, LimitProperty.TIERS.label() + "." + tier + ".", ofTier));
+                .forEach((tier, ofTier) -> LimitProperty.terms(ofTier)
+                        .forEach((name, value) ->
+                                members.put(LimitProperty.TIERS.label() + "." + tier + "." + name, value)));
         return members;
-    }
-
-    private static void addTerms(Map<String, Object> members, String prefix, Limit limit) {
-        members.put(prefix + LimitProperty.ALGORITHM.label(), PropertyText.of(limit.algorithm()));
-        for (LimitProperty property : LimitProperty.values()) {
-            Object value = property.of(limit);
-            if (value != null) {
-                members.put(prefix + property.label(), PropertyText.of(value));
-            }
-        }
     }
 
     /** Only linked where Spring Security is. */

@@ -292,8 +292,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** What the configuration says of the limit and of its tiers, on one line; without the changes at run time. */
     String configuredTerms() {
-        ResolvedLimit configured =
-                ResolvedLimit.resolve(name(), place(), settings.configuration).on(backend);
+        ResolvedLimit configured = new ResolvedLimit(name(), place(), settings.configuration).on(backend);
         StringBuilder text = new StringBuilder(LimitProperty.text(configured.limit()));
         configured
                 .tiers()

@@ -10,15 +10,8 @@ import org.springframework.core.Ordered;
  * lets requests end, which it does for those that are under way: a call that waits would take up the whole time that they
  * are given, and run on beans that are gone if its turn came later. Its client still gets an answer.
  */
-public final class EndOfWaits implements ApplicationListener<ContextClosedEvent>, Ordered {
-
-    private final ApplicationContext context;
-    private final LimitRegistry registry;
-
-    public EndOfWaits(ApplicationContext context, LimitRegistry registry) {
-        this.context = context;
-        this.registry = registry;
-    }
+public record EndOfWaits(ApplicationContext context, LimitRegistry registry)
+        implements ApplicationListener<ContextClosedEvent>, Ordered {
 
     /** Before executors, which take no more tasks once they know. */
     @Override

@@ -1,11 +1,8 @@
 package io.ratelimited.spring.internals.limit;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.internals.expression.CallerNames;
 import io.ratelimited.spring.internals.request.CurrentRequest;
@@ -59,13 +56,17 @@ public final class LimitOperations implements RateLimitOperations {
     public Limit change(String name, LimitChange change) {
         Map<LimitProperty, Object> values = ChangeValues.ofLimit(name, change);
         ConfiguredLimit limit = find(name);
-        return limit == null ? Unread.limitOf(name) : registry.changes().update(limit, values, author());
+        return limit == null
+                ? registry.unlimited(name).limit()
+                : registry.changes().update(limit, values, author());
     }
 
     @Override
     public Limit revert(String name) {
         ConfiguredLimit limit = find(name);
-        return limit == null ? Unread.limitOf(name) : registry.changes().revert(limit, author());
+        return limit == null
+                ? registry.unlimited(name).limit()
+                : registry.changes().revert(limit, author());
     }
 
     @Override
@@ -107,7 +108,7 @@ public final class LimitOperations implements RateLimitOperations {
     @Override
     public NamedLimit limit(String name) {
         ConfiguredLimit limit = find(name);
-        return limit == null ? new Unread(name) : limit;
+        return limit == null ? registry.unlimited(name) : limit;
     }
 
     /**
@@ -117,63 +118,5 @@ public final class LimitOperations implements RateLimitOperations {
      */
     private @Nullable ConfiguredLimit find(String name) {
         return enabled || registry.isDefined(name) ? registry.get(name) : null;
-    }
-
-    /** A limit that only an annotation may define, which nobody has read where nothing is limited. */
-    private record Unread(String name) implements NamedLimit {
-
-        private static Limit limitOf(String name) {
-            return Limit.of(name, Algorithm.TOKEN_BUCKET).rate("unlimited").build();
-        }
-
-        @Override
-        public String place() {
-            return "rate-limit.enabled";
-        }
-
-        @Override
-        public Map<String, Limit> tiers() {
-            return Map.of();
-        }
-
-        @Override
-        public Limit limit() {
-            return limitOf(name);
-        }
-
-        @Override
-        public Map<String, String> properties() {
-            return Map.of("algorithm", "token-bucket", "rate", "unlimited");
-        }
-
-        @Override
-        public Policy policy() {
-            return Policy.REJECT;
-        }
-
-        @Override
-        public long maxWaitNanos() {
-            return 0;
-        }
-
-        @Override
-        public boolean showsHeaders() {
-            return false;
-        }
-
-        @Override
-        public RateLimitChangedEvent.Scope scope() {
-            return RateLimitChangedEvent.Scope.INSTANCE;
-        }
-
-        @Override
-        public long keys() {
-            return 0;
-        }
-
-        @Override
-        public int waiting() {
-            return 0;
-        }
     }
 }

@@ -312,6 +312,19 @@ public enum LimitProperty {
         }
     }
 
+    /** The algorithm of a limit and the parameters that have a meaning for it, as JSON shows them, by label. */
+    public static Map<String, Object> terms(Limit limit) {
+        Map<String, Object> terms = new LinkedHashMap<>();
+        terms.put(ALGORITHM.label, PropertyText.of(limit.algorithm()));
+        for (LimitProperty property : values()) {
+            Object value = property.of(limit);
+            if (value != null) {
+                terms.put(property.label, PropertyText.of(value));
+            }
+        }
+        return terms;
+    }
+
     /** The algorithm of a limit and the parameters that it counts with, on one line. */
     static String text(Limit limit) {
         StringBuilder text = new StringBuilder(PropertyText.of(limit.algorithm()));

@@ -96,7 +96,7 @@ public final class LimitRegistry {
         synchronized (this) {
             changes.configure(
                     all(),
-                    limit -> layers(
+                    limit -> Layer.ofConfiguration(
                             refreshed,
                             limit.name(),
                             limit.settings().configuration().get(Layer.ANNOTATION)),
@@ -120,10 +120,6 @@ public final class LimitRegistry {
     /** The fewest threads that serve the requests of a context. */
     public RequestThreads threads() {
         return threads;
-    }
-
-    private List<Layer> layers(LimitSettings settings, String name, Layer annotation) {
-        return Layer.ofConfiguration(settings, name, annotation);
     }
 
     /**
@@ -259,7 +255,9 @@ public final class LimitRegistry {
         if (definition.isEmpty() || !limit.definition().isEmpty()) {
             return;
         }
-        changes.complete(limit, layers(properties, limit.name(), Layer.ofAnnotation(limit.name(), place, definition)));
+        changes.complete(
+                limit,
+                Layer.ofConfiguration(properties, limit.name(), Layer.ofAnnotation(limit.name(), place, definition)));
         limit.define(definition);
     }
 
@@ -272,8 +270,8 @@ public final class LimitRegistry {
         String place = properties.limit(name).isEmpty() || declaredAt.equals(property)
                 ? declaredAt
                 : declaredAt + " with " + property;
-        List<Layer> layers = layers(properties, name, Layer.ofAnnotation(name, place, declared));
-        ResolvedLimit merged = ResolvedLimit.resolve(name, place, layers);
+        List<Layer> layers = Layer.ofConfiguration(properties, name, Layer.ofAnnotation(name, place, declared));
+        ResolvedLimit merged = new ResolvedLimit(name, place, layers);
         requireDefined(merged);
         LimiterFactory backend = backends.of(merged);
         ResolvedLimit resolved = merged.on(backend);
@@ -290,6 +288,18 @@ public final class LimitRegistry {
         created.limiters().forEach(created::reportBlocks);
         resolved.startCandidates(created.candidates());
         return created;
+    }
+
+    /** A limit of a name that may be an annotation's, which nobody reads where nothing is limited; it is not kept. */
+    ConfiguredLimit unlimited(String name) {
+        String place = "rate-limit.enabled";
+        Map<LimitProperty, Object> values =
+                Map.of(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET, LimitProperty.RATE, "unlimited");
+        List<Layer> layers = List.of(Layer.ofAnnotation(name, place, values));
+        ResolvedLimit resolved = new ResolvedLimit(name, place, layers);
+        LimiterFactory memory = new InMemoryLimiterFactory("memory", Set.of(), ticker, limit -> 1);
+        RateLimiter limiter = Backends.limiter(memory, resolved, "");
+        return new ConfiguredLimit(values, layers, resolved, memory, limiter, Map.of(), blocks, ticker);
     }
 
     private void requireDefined(ResolvedLimit limit) {
@@ -352,7 +362,7 @@ public final class LimitRegistry {
     /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */
     private @Nullable String lacking(String name, String place) {
         Layer annotation = Layer.ofAnnotation(name, place, Map.of());
-        ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
+        ResolvedLimit alone = new ResolvedLimit(name, place, Layer.ofConfiguration(properties, name, annotation));
         LimitProperty size = size(alone.algorithm());
         if (size != null && !alone.values().containsKey(size)) {
             return size.kebab() + " is missing";

@@ -40,7 +40,7 @@ final class PreparedChange {
                 new Layer(Layer.Strength.KEPT, place(limit), CORRECT, changes),
                 limit.atStart().fixed()));
         layers.addAll(configuration);
-        ResolvedLimit resolved = ResolvedLimit.resolve(limit.name(), place(limit), layers);
+        ResolvedLimit resolved = new ResolvedLimit(limit.name(), place(limit), layers);
         target(limit.limiter(), resolved, "");
         resolved.tiers().forEach((tier, ofTier) -> {
             RateLimiter limiter = limit.limitersOfTiers().get(tier);
@@ -103,7 +103,7 @@ final class PreparedChange {
     }
 
     private static Map<LimitProperty, Object> configured(ConfiguredLimit limit, List<Layer> configuration) {
-        return ResolvedLimit.resolve(limit.name(), limit.place(), configuration).values();
+        return new ResolvedLimit(limit.name(), limit.place(), configuration).values();
     }
 
     /** All that is changed at run time, as instances share it; empty if nothing is. */

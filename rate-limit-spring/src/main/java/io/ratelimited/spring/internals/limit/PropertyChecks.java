@@ -92,7 +92,7 @@ final class PropertyChecks {
                 .subList(limit.layers().indexOf(origin), limit.layers().size());
         if (stated
                 && limit.policy() != Policy.WAIT
-                && ResolvedLimit.resolve(limit.name(), limit.place(), fromThere).policy() != Policy.WAIT) {
+                && new ResolvedLimit(limit.name(), limit.place(), fromThere).policy() != Policy.WAIT) {
             throw limit.invalid(
                     LimitProperty.MAX_WAIT,
                     "is " + PropertyText.of(maxWait) + ", but policy " + limit.policy() + " does not support it",

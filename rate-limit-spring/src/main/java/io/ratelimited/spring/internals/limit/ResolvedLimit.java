@@ -38,7 +38,13 @@ public final class ResolvedLimit {
     /** The values as text, made when they are first asked for. */
     private @Nullable Map<String, String> texts;
 
-    private ResolvedLimit(String name, String place, List<Layer> layers) {
+    /**
+     * Takes each property from the strongest layer that sets it. Nothing is checked before {@link #limit}.
+     *
+     * @param place of the limit, for messages
+     * @param layers the strongest first
+     */
+    ResolvedLimit(String name, String place, List<Layer> layers) {
         this.name = name;
         this.place = place;
         this.layers = layers;
@@ -123,16 +129,6 @@ public final class ResolvedLimit {
     }
 
     /**
-     * Takes each property from the strongest layer that sets it. Nothing is checked before {@link #limit}.
-     *
-     * @param place of the limit, for messages
-     * @param layers the strongest first
-     */
-    static ResolvedLimit resolve(String name, String place, List<Layer> layers) {
-        return new ResolvedLimit(name, place, layers);
-    }
-
-    /**
      * The properties of one use of a limit.
      *
      * @param place the place of the annotation
@@ -140,7 +136,8 @@ public final class ResolvedLimit {
      */
     public static ResolvedLimit ofUse(
             LimitSettings properties, String name, String place, Map<LimitProperty, Object> declared) {
-        return resolve(name, place, Layer.ofConfiguration(properties, name, Layer.ofAnnotation(name, place, declared)));
+        return new ResolvedLimit(
+                name, place, Layer.ofConfiguration(properties, name, Layer.ofAnnotation(name, place, declared)));
     }
 
     /** The values as text, by name of the property in kebab case, those of tiers as {@code tiers.gold.rate}. */
@@ -262,7 +259,7 @@ public final class ResolvedLimit {
      */
     ResolvedLimit on(LimiterFactory backend) {
         PropertyChecks.checkOvershoot(this); // also where the backend does not read it
-        ResolvedLimit suited = resolve(name, place, layers);
+        ResolvedLimit suited = new ResolvedLimit(name, place, layers);
         Layer chosenBy = origin(LimitProperty.BACKEND);
         List<LimitProperty> read =
                 backend.properties().stream().map(LimitProperty::of).toList();
@@ -377,7 +374,7 @@ public final class ResolvedLimit {
         if (values.containsKey(LimitProperty.RATE)) {
             firstDays(partPlace, remedy).forEach(all::add);
         }
-        return resolve(name, partPlace, all);
+        return new ResolvedLimit(name, partPlace, all);
     }
 
     /**

@@ -418,11 +418,11 @@ class KeysTest {
                 .withMessage("names the unknown parameter #user in \"#user.name\"; there are [#a0]"
                         + " (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, nameless, beans))
+                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, nameless, beans))
                 .withMessageEndingWith(
                         "[#a0, #cancelled, #count, #error, #result] (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, Map.of(), beans))
+                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, Map.of(), beans))
                 .withMessageEndingWith("there are [#cancelled, #count, #error, #result]");
         assertThatIllegalArgumentException()
                 .isThrownBy(() ->

@@ -68,4 +68,15 @@ class LimitLogTest {
                             .contains(", http-headers none");
                 });
     }
+
+    @Test
+    void aLimitWithTwoMistakesIsWarnedOfBothOnce(CapturedLog output) {
+        ContextRunner.plain()
+                .withPropertyValues("rate-limit.limits[Shut.call#2].rate=0/s")
+                .run(context -> {
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output).containsOnlyOnce("[RL-270]").containsOnlyOnce("[RL-272]");
+                });
+    }
 }

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure.web.graphql;
 
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.web.InvalidPermitsLog;
@@ -9,7 +10,6 @@ import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
 import org.springframework.graphql.execution.DataFetcherExceptionResolver;
 import org.springframework.http.ProblemDetail;
@@ -27,8 +27,7 @@ import reactor.core.publisher.Mono;
 @ConditionalOnBean(LimitEnforcer.class)
 public final class GraphQlRateLimitAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitGraphQlRefusals")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitGraphQlRefusals")
     GraphQlRejections rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
         return new GraphQlRejections(limits, new InvalidPermitsLog(enforcer.ticker()));
     }

@@ -5,6 +5,8 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.boot.ForwardedHeadersCheck;
 import io.ratelimited.spring.internals.boot.RouteConfiguration;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
@@ -17,6 +19,7 @@ import io.ratelimited.spring.internals.web.Problems;
 import io.ratelimited.spring.internals.web.RouteCheck;
 import io.ratelimited.spring.internals.web.RouteLimits;
 import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.StartedChecks;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import io.ratelimited.spring.internals.web.reactive.BlockingExecution;
 import io.ratelimited.spring.internals.web.reactive.ForwardingTransformers;
@@ -29,6 +32,7 @@ import io.ratelimited.spring.internals.web.reactive.ReactiveLogins;
 import io.ratelimited.spring.internals.web.reactive.ReactiveRejections;
 import io.ratelimited.spring.internals.web.reactive.ReactiveRequests;
 import io.ratelimited.spring.internals.web.reactive.ReactiveVersions;
+import java.util.List;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -42,8 +46,6 @@ import org.springframework.boot.json.JsonWriter;
 import org.springframework.boot.webflux.error.DefaultErrorAttributes;
 import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
@@ -64,8 +66,7 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 @Import(RouteConfiguration.class)
 public final class ReactiveRateLimitAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitReactiveRequests")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitReactiveRequests")
     ReactiveRequests rateLimitReactiveRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitHeaderWriter> writers) {
         return new ReactiveRequests(
@@ -75,14 +76,12 @@ public final class ReactiveRateLimitAutoConfiguration {
                 new LimitHeaders.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
     }
 
-    @Bean("io.ratelimited.rateLimitRawRequests")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRawRequests")
     HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
         return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
-    @Bean("io.ratelimited.rateLimitReactiveRefusals")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitReactiveRefusals")
     ReactiveRejections rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
@@ -100,60 +99,48 @@ public final class ReactiveRateLimitAutoConfiguration {
                 context);
     }
 
-    @Bean("io.ratelimited.rateLimitReactiveCors")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitReactiveCors")
     ReactiveCors rateLimitReactiveCors(
             ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
         return new ReactiveCors(cors::orderedStream, dispatcher::getObject);
     }
 
-    @Bean("io.ratelimited.rateLimitedHandlers")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitedHandlers")
     LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context, LimitEnforcer enforcer) {
         return new LimitedHandlers(requests, context, enforcer.ticker());
     }
 
-    @Bean("io.ratelimited.rateLimitBlockingExecution")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitBlockingExecution")
     BlockingExecution rateLimitBlockingExecution(ObjectProvider<WebFluxConfigurer> configurers) {
         return new BlockingExecution(configurers);
     }
 
-    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitStartedChecks")
     @Lazy(false)
-    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
-        return new ForwardedHeadersCheck(
+    StartedChecks rateLimitStartedChecks(ApplicationContext context, ReactiveRequests requests, RouteLimits limits) {
+        return new StartedChecks(
                 context,
-                requests.proxies(),
-                ForwardingTransformers::of,
-                requests::readClientIp,
-                requests::watchForProxies);
+                List.of(
+                        new ForwardedHeadersCheck(
+                                context,
+                                requests.proxies(),
+                                ForwardingTransformers::of,
+                                requests::readClientIp,
+                                requests::watchForProxies),
+                        () -> CatchAllCheck.check(context, limits),
+                        new RouteCheck(
+                                context,
+                                limits,
+                                () -> ReactiveHandlers.of(context),
+                                () -> ReactiveLogins.besideLogin(context))));
     }
 
-    @Bean("io.ratelimited.rateLimitCatchAllCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @Lazy(false)
-    CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
-        return new CatchAllCheck(context, limits);
-    }
-
-    @Bean("io.ratelimited.rateLimitRouteCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @Lazy(false)
-    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
-        return new RouteCheck(
-                context, limits, () -> ReactiveHandlers.of(context), () -> ReactiveLogins.besideLogin(context));
-    }
-
-    @Bean("io.ratelimited.rateLimitApiVersions")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitApiVersions")
     ReactiveVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
         return new ReactiveVersions(() -> strategies.stream().findFirst().orElse(null));
     }
 
-    @Bean("io.ratelimited.rateLimitWebFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
@@ -163,8 +150,7 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors, versions);
     }
 
-    @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
@@ -174,27 +160,23 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors, versions);
     }
 
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(DefaultErrorAttributes.class)
     static class ErrorPages {
 
         /** The attributes of error pages, unless the application has attributes of its own. */
-        @Bean("io.ratelimited.errorAttributes")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RejectionErrorAttributes errorAttributes() {
             return new RejectionErrorAttributes();
         }
     }
 
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(ContextRegistry.class)
     static final class ContextPropagation {
 
-        @Bean("io.ratelimited.rateLimitContextPropagation")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitContextPropagation")
         InitializingBean rateLimitContextPropagation() {
             return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
         }

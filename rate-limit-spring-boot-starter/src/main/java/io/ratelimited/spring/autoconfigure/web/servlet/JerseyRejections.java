@@ -19,13 +19,7 @@ import org.springframework.web.context.request.ServletRequestAttributes;
  * for a type above it, takes precedence: this one is for the farthest type, and of the lowest priority.
  */
 @Priority(Integer.MAX_VALUE)
-final class JerseyRejections implements ExtendedExceptionMapper<Throwable> {
-
-    private final Supplier<ServletRejections> refusals;
-
-    private JerseyRejections(Supplier<ServletRejections> refusals) {
-        this.refusals = refusals;
-    }
+record JerseyRejections(Supplier<ServletRejections> refusals) implements ExtendedExceptionMapper<Throwable> {
 
     /** Registers it in every application of Jersey that is a bean. */
     static BeanPostProcessor registering(Supplier<ServletRejections> refusals) {

@@ -4,6 +4,8 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.fields.RateLimitHeaderWriter;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.boot.ForwardedHeadersCheck;
 import io.ratelimited.spring.internals.boot.RouteConfiguration;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
@@ -17,6 +19,7 @@ import io.ratelimited.spring.internals.web.Problems;
 import io.ratelimited.spring.internals.web.RouteCheck;
 import io.ratelimited.spring.internals.web.RouteLimits;
 import io.ratelimited.spring.internals.web.RoutePatterns;
+import io.ratelimited.spring.internals.web.StartedChecks;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import io.ratelimited.spring.internals.web.servlet.ForwardingFilters;
 import io.ratelimited.spring.internals.web.servlet.HeadersFilter;
@@ -33,6 +36,7 @@ import io.ratelimited.spring.internals.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.ws.rs.ext.ExceptionMapper;
+import java.util.List;
 import java.util.OptionalInt;
 import java.util.stream.Stream;
 import org.glassfish.jersey.server.ResourceConfig;
@@ -54,8 +58,6 @@ import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
 import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
@@ -77,8 +79,7 @@ public final class ServletRateLimitAutoConfiguration {
     /** Of Tomcat and of Jetty, where nothing is set; an application sets those of its own server only. */
     private static final int DEFAULT_THREADS = 200;
 
-    @Bean("io.ratelimited.rateLimitServletRequests")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitServletRequests")
     ServletRequests rateLimitServletRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitHeaderWriter> writers) {
         return new ServletRequests(
@@ -88,8 +89,7 @@ public final class ServletRateLimitAutoConfiguration {
                 new LimitHeaders.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
     }
 
-    @Bean("io.ratelimited.rateLimitRequestThreads")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRequestThreads")
     RequestThreads rateLimitRequestThreads(Environment environment) {
         if (Threading.VIRTUAL.isActive(environment)) {
             return RequestThreads.UNBOUNDED;
@@ -101,14 +101,12 @@ public final class ServletRateLimitAutoConfiguration {
         return new RequestThreads(stated.orElse(DEFAULT_THREADS));
     }
 
-    @Bean("io.ratelimited.rateLimitServletCors")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitServletCors")
     ServletCors rateLimitServletCors(ObjectProvider<CorsConfigurationSource> cors, ServletRequests requests) {
         return new ServletCors(cors::orderedStream, requests.style());
     }
 
-    @Bean("io.ratelimited.rateLimitServletRefusals")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitServletRefusals")
     ServletRejections rateLimitServletRefusals(
             RateLimitProperties properties,
             ServletRequests requests,
@@ -127,14 +125,12 @@ public final class ServletRateLimitAutoConfiguration {
                 mvc::getIfAvailable);
     }
 
-    @Bean("io.ratelimited.rateLimitFieldsFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitFieldsFilter")
     FilterRegistrationBean<HeadersFilter> rateLimitFieldsFilter(RouteLimits limits) {
         return registered(new HeadersFilter(limits), HeadersFilter.ORDER);
     }
 
-    @Bean("io.ratelimited.rateLimitRefusalFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRefusalFilter")
     FilterRegistrationBean<RejectionFilter> rateLimitRefusalFilter(
             ServletRejections refusals, ObjectProvider<RejectionPage.Pages> pages) {
         RejectionPage page = new RejectionPage(pages.getIfAvailable(() -> () -> null));
@@ -148,37 +144,32 @@ public final class ServletRateLimitAutoConfiguration {
         return registered;
     }
 
-    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitStartedChecks")
     @Lazy(false)
-    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
-        return new ForwardedHeadersCheck(
-                context, requests.proxies(), ForwardingFilters::of, requests::readClientIp, requests::watchForProxies);
+    StartedChecks rateLimitStartedChecks(ApplicationContext context, ServletRequests requests, RouteLimits limits) {
+        return new StartedChecks(
+                context,
+                List.of(
+                        new ForwardedHeadersCheck(
+                                context,
+                                requests.proxies(),
+                                ForwardingFilters::of,
+                                requests::readClientIp,
+                                requests::watchForProxies),
+                        () -> CatchAllCheck.check(context, limits),
+                        new RouteCheck(
+                                context,
+                                limits,
+                                () -> ServletHandlers.of(context),
+                                () -> ServletLogins.besideLogin(context))));
     }
 
-    @Bean("io.ratelimited.rateLimitCatchAllCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @Lazy(false)
-    CatchAllCheck rateLimitCatchAllCheck(ApplicationContext context, RouteLimits limits) {
-        return new CatchAllCheck(context, limits);
-    }
-
-    @Bean("io.ratelimited.rateLimitRouteCheck")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @Lazy(false)
-    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
-        return new RouteCheck(
-                context, limits, () -> ServletHandlers.of(context), () -> ServletLogins.besideLogin(context));
-    }
-
-    @Bean("io.ratelimited.rateLimitApiVersions")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitApiVersions")
     ServletVersions rateLimitApiVersions(ObjectProvider<ApiVersionStrategy> strategies) {
         return new ServletVersions(() -> strategies.stream().findFirst().orElse(null));
     }
 
-    @Bean("io.ratelimited.rateLimitFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitFilter")
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -191,8 +182,7 @@ public final class ServletRateLimitAutoConfiguration {
         return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors, versions);
     }
 
-    @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitBeforeSecurityFilter")
     RateLimitFilter rateLimitBeforeSecurityFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -205,25 +195,21 @@ public final class ServletRateLimitAutoConfiguration {
         return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
     }
 
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(DispatcherServlet.class)
     static class Mvc {
 
-        @Bean("io.ratelimited.rateLimitMvcRefusals")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitMvcRefusals")
         MvcRejections rateLimitMvcRefusals(ServletRejections refusals, ApplicationContext context) {
             return new MvcRejections(refusals, context);
         }
 
-        @Bean("io.ratelimited.rateLimitRefusalHeaders")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitRefusalHeaders")
         MvcRejections.Headers rateLimitRefusalHeaders(ServletRejections refusals) {
             return new MvcRejections.Headers(refusals);
         }
 
-        @Bean("io.ratelimited.rateLimitErrorPages")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitErrorPages")
         RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
             return () -> dispatcherOf(dispatcher.getIfUnique());
         }
@@ -237,26 +223,22 @@ public final class ServletRateLimitAutoConfiguration {
         }
     }
 
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({ResourceConfig.class, ExceptionMapper.class})
     static class Jersey {
 
-        @Bean("io.ratelimited.rateLimitJerseyRefusals")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitJerseyRefusals")
         static BeanPostProcessor rateLimitJerseyRefusals(ObjectProvider<ServletRejections> refusals) {
             return JerseyRejections.registering(refusals::getObject);
         }
     }
 
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(DefaultErrorAttributes.class)
     static class ErrorPages {
 
         /** The attributes of error pages, unless the application has attributes of its own. */
-        @Bean("io.ratelimited.errorAttributes")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RejectionErrorAttributes errorAttributes() {
             return new RejectionErrorAttributes();

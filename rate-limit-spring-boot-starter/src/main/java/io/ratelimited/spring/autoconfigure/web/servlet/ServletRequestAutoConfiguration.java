@@ -1,5 +1,6 @@
 package io.ratelimited.spring.autoconfigure.web.servlet;
 
+import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.web.servlet.ServletRequests;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -8,7 +9,6 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingFilterBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
 import org.springframework.web.context.request.RequestContextListener;
 import org.springframework.web.filter.RequestContextFilter;
@@ -31,8 +31,7 @@ public final class ServletRequestAutoConfiguration {
     /** As that of Spring Boot: behind filters that wrap requests, before Spring Security. */
     private static final int ORDER = -105;
 
-    @Bean("io.ratelimited.rateLimitRequestContextFilter")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalBean("io.ratelimited.rateLimitRequestContextFilter")
     @ConditionalOnMissingBean(RequestContextListener.class)
     @ConditionalOnMissingFilterBean(RequestContextFilter.class) // two conditions deduce no type
     FilterRegistrationBean<RequestContextFilter> rateLimitRequestContextFilter() {

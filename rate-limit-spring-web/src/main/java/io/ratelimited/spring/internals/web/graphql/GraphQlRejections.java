@@ -23,19 +23,12 @@ import reactor.core.publisher.Mono;
  * Makes an error of a refused field or subscription: Spring for GraphQL would log each as a failure of the server, without a
  * word to the client. One request may have any number of refused fields. Behind the resolvers of the application.
  */
-public final class GraphQlRejections implements DataFetcherExceptionResolver, SubscriptionExceptionResolver {
+public record GraphQlRejections(LimitRegistry limits, InvalidPermitsLog log)
+        implements DataFetcherExceptionResolver, SubscriptionExceptionResolver {
 
     private static final ErrorClassification RATE_LIMITED = ErrorClassification.errorClassification("RATE_LIMITED");
 
     private static final ErrorClassification UNAVAILABLE = ErrorClassification.errorClassification("UNAVAILABLE");
-
-    private final LimitRegistry limits;
-    private final InvalidPermitsLog log;
-
-    public GraphQlRejections(LimitRegistry limits, InvalidPermitsLog log) {
-        this.limits = limits;
-        this.log = log;
-    }
 
     @Override
     public Mono<List<GraphQLError>> resolveException(Throwable failure, DataFetchingEnvironment field) {
