@@ -71,7 +71,8 @@ final class IgnoredProperties implements SmartInitializingSingleton {
             }
         }
         if (isPresent(REDIS_URL, environment) && NamedBackends.of(environment).isEmpty()) {
-            LOG.warn("Property " + REDIS_URL + " has no effect: no property sets a backend, so each instance enforces the limits"
+            LOG.warn("Property " + REDIS_URL
+                    + " has no effect: no property sets a backend, so each instance enforces the limits"
                     + " on its own. Set rate-limit.backend: redis, or memory if that is meant. [RL-273]");
         }
         Map<String, String> ignored = ignored(context);

@@ -91,7 +91,13 @@ class AnswersWhileCallsWaitTest {
             ticker.advance(Duration.ofSeconds(10));
             assertThat(sent(six)).isEqualTo(4);
             CompletableFuture<ClientCall> next = call(client);
-            six.stream().skip(3).filter(CompletableFuture::isDone).findFirst().orElseThrow().join().answered(200, SILENT);
+            six.stream()
+                    .skip(3)
+                    .filter(CompletableFuture::isDone)
+                    .findFirst()
+                    .orElseThrow()
+                    .join()
+                    .answered(200, SILENT);
             assertThat(sent(six)).as("the others follow its response").isEqualTo(6);
             assertThat(next).as("beyond the limit").isNotDone();
         });
