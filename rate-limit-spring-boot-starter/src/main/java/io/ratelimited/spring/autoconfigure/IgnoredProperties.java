@@ -65,7 +65,8 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
             }
         }
         if (isPresent(REDIS_URL, environment) && NamedBackends.of(environment).isEmpty()) {
-            LOG.warn("Property " + REDIS_URL + " has no effect: no property sets a backend, so each instance enforces the limits"
+            LOG.warn("Property " + REDIS_URL
+                    + " has no effect: no property sets a backend, so each instance enforces the limits"
                     + " on its own. Set rate-limit.backend: redis, or memory if that is meant. [RL-273]");
         }
         Map<String, String> ignored = ignored(context);

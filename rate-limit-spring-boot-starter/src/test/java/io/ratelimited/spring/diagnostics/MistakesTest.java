@@ -50,8 +50,9 @@ class MistakesTest {
     @Test
     void anAddressOfRedisWithoutABackendIsWarnedOf(CapturedOutput output) {
         ApplicationContextRunner addressed = application.withPropertyValues("rate-limit.redis.url=redis://localhost:1");
-        addressed.withPropertyValues("rate-limit.backend=memory").run(context -> assertThat(output)
-                .doesNotContain("RL-273"));
+        addressed
+                .withPropertyValues("rate-limit.backend=memory")
+                .run(context -> assertThat(output).doesNotContain("RL-273"));
         addressed.run(context -> assertThat(output)
                 .contains("Property rate-limit.redis.url has no effect: no property sets a backend, so each instance"
                         + " enforces the limits on its own. Set rate-limit.backend: redis, or memory if that is meant."

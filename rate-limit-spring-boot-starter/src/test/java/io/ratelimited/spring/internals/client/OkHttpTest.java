@@ -278,6 +278,31 @@ class OkHttpTest {
 
     /** Nobody closes the body of a web socket. */
     @Test
+    void aCallThatTheCacheAnswersTakesNoPermitAndItsHeadersAreOld() {
+        runner("rate-limit.clients.model.limits=scarce", "rate-limit.limits.scarce.rate=1/h")
+                .run(context -> {
+                    OkHttpClient client = client(context, chain -> cached(chain.request()));
+                    assertThat(status(client, "http://localhost/a")).isEqualTo(200);
+                    assertThat(status(client, "http://localhost/a")).isEqualTo(200);
+                    assertThat(context.getBean(RateLimits.class).peek("scarce", null).remaining()).isEqualTo(1);
+                });
+    }
+
+    private static Response cached(Request request) {
+        Response.Builder response = new Response.Builder()
+                .request(request)
+                .protocol(Protocol.HTTP_1_1)
+                .code(200)
+                .message("")
+                .header("X-RateLimit-Limit", "10")
+                .header("X-RateLimit-Remaining", "0")
+                .header("X-RateLimit-Reset", "60");
+        return response.cacheResponse(response.build())
+                .body(ResponseBody.create("text", MediaType.get("text/plain")))
+                .build();
+    }
+
+    @Test
     void aResponseThatIsReadOrSwitchesProtocolsGivesItsPlaceBack() {
         runner(PLACES).run(context -> {
             Response read =

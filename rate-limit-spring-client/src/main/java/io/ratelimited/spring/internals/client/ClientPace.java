@@ -239,10 +239,11 @@ final class ClientPace {
         long until = now + Math.min(nanos, maxPause);
         boolean known = isPaused(now);
         long longer = known ? until - pausedUntil : 0;
+        probing = true;
+        probe = null;
+        pausedAt = now;
         if (!known || longer > 0) {
             paused = true;
-            probing = true;
-            pausedAt = now;
             pausedUntil = until;
         }
         return !known || longer >= NANOS_OF_SECOND;

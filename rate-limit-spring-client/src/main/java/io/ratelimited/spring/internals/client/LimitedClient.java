@@ -274,7 +274,8 @@ public final class LimitedClient {
         boolean refused = status == 429;
         ResponseLimits answer = read(status, fields);
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
-        List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) ? answer.quotas() : List.of();
+        boolean isOld = ResponseHeaders.isOfCache(fields);
+        List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) && !isOld ? answer.quotas() : List.of();
         if (refused) {
             refusedThere.increment();
         }
@@ -287,7 +288,7 @@ public final class LimitedClient {
                 fleet.publish(gate.digest(), pause);
             }
         }
-        if (status >= SERVER_ERROR && pause == 0 && quotas.isEmpty()) {
+        if ((status >= SERVER_ERROR || isOld) && pause == 0 && quotas.isEmpty()) {
             gate.failed(pass);
         } else {
             gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);

@@ -41,6 +41,10 @@ public final class OkHttpInterceptor implements RateLimitInterceptor {
             call.end(ex);
             throw ex;
         }
+        if (response.cacheResponse() != null && response.networkResponse() == null) {
+            call.giveBack(); // nothing was sent, and what the service had left then is old
+            return response;
+        }
         call.answeredBy(clients.of(response.request().url().uri()));
         call.answered(response.code(), response.headers()::values);
         ResponseBody body = response.body();

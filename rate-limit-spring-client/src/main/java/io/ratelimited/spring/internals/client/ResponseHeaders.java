@@ -67,6 +67,11 @@ public final class ResponseHeaders {
         return retryAfter == 0 && quotas.isEmpty() ? ResponseLimits.SILENT : new ResponseLimits(retryAfter, quotas);
     }
 
+    /** Returns whether a cache has given the response, which states what was left when the cache got it. */
+    static boolean isOfCache(Function<String, @Nullable List<String>> fields) {
+        return AnswerTimes.millis(single(fields, "Age")) > 0;
+    }
+
     /** The value of a field that is sent once; null otherwise. */
     private static @Nullable String single(Function<String, @Nullable List<String>> fields, String name) {
         List<String> values = fields.apply(name);

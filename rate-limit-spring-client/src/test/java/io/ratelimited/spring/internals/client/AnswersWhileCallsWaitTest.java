@@ -85,15 +85,47 @@ class AnswersWhileCallsWaitTest {
     @Test
     void afterAPauseOneOfThemIsSentAlone() {
         run((client, six) -> {
-            six.get(0).join().answered(429, name -> name.equals("Retry-After") ? List.of("2") : null);
+            six.get(0).join().answered(429, retryAfter(2));
             six.get(1).join().answered(200, SILENT);
             six.get(2).join().end();
             ticker.advance(Duration.ofSeconds(10));
             assertThat(sent(six)).isEqualTo(4);
             CompletableFuture<ClientCall> next = call(client);
-            six.stream().skip(3).filter(CompletableFuture::isDone).findFirst().orElseThrow().join().answered(200, SILENT);
+            six.stream()
+                    .skip(3)
+                    .filter(CompletableFuture::isDone)
+                    .findFirst()
+                    .orElseThrow()
+                    .join()
+                    .answered(200, SILENT);
             assertThat(sent(six)).as("the others follow its response").isEqualTo(6);
             assertThat(next).as("beyond the limit").isNotDone();
         });
+    }
+
+    /** The call that was sent alone after the first pause does not stand for the one after the second. */
+    @Test
+    void eachPauseIsFollowedByACallOfItsOwn() {
+        LimitedClientsContext.runner(ticker, "rate-limit.clients.partner.hosts=partner.example")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    ClientCall early = call(client).join();
+                    call(client).join().answered(429, retryAfter(1));
+                    List<CompletableFuture<ClientCall>> three =
+                            Stream.generate(() -> call(client)).limit(3).toList();
+                    ticker.advance(Duration.ofSeconds(1));
+                    assertThat(sent(three)).isEqualTo(1);
+                    early.answered(429, retryAfter(2));
+                    three.get(0).join().answered(200, SILENT);
+                    ticker.advance(Duration.ofSeconds(2));
+                    assertThat(sent(three)).as("one alone again").isEqualTo(2);
+                    three.get(1).join().answered(200, SILENT);
+                    assertThat(sent(three)).isEqualTo(3);
+                });
+    }
+
+    private static Function<String, List<String>> retryAfter(int seconds) {
+        return name -> name.equals("Retry-After") ? List.of(String.valueOf(seconds)) : null;
     }
 }

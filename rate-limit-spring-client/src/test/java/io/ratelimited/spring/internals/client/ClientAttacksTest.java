@@ -195,6 +195,23 @@ class ClientAttacksTest {
         });
     }
 
+    /** Otherwise each response of the cache would hold its path again, or end what the service has said since. */
+    @Test
+    void aResponseOfACacheSaysNothingOfQuotas() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/news")).answered(200, cached("17", 0));
+            client.enter(request("/news")).answered(200, cached("0", 29));
+            client.enter(request("/news")).answered(200, cached("17", 0));
+            assertThat(client.report(key -> "").toString()).contains("remaining=28");
+        });
+    }
+
+    private static Function<String, List<String>> cached(String age, long remaining) {
+        return name ->
+                name.equals("Age") ? List.of(age) : dialect(30, remaining).apply(name);
+    }
+
     /** A service that makes up names costs memory within bounds, and holds nothing but the paths that it names. */
     @Test
     void aServiceWithANameForEachCallHoldsUpNoOthers() {
