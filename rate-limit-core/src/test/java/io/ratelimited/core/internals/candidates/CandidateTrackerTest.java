@@ -105,7 +105,7 @@ class CandidateTrackerTest {
         for (int i = 0; i < calls; i++) {
             Call call = traffic.next(random, i);
             ticker.advance(Duration.ofNanos(call.gapNanos / times));
-            tracker.tried(call.key, 1, 0);
+            tracker.tried(call.key, 1, 0, false);
             for (int j = 0; j < rates.length; j++) {
                 rejected[j] += real.get(j).tryAcquire(call.key, 1) ? 0 : 1;
             }
@@ -142,7 +142,7 @@ class CandidateTrackerTest {
             String key = i % 3 == 0 ? null : "caller-" + i % 2;
             long permits = i % 7 == 0 ? random.nextInt(3) : 1;
             long maxWait = algorithm.queues() ? 300_000_000 : 0;
-            tracker.tried(key, permits, maxWait);
+            tracker.tried(key, permits, maxWait, false);
             for (int j = 0; j < 2; j++) {
                 rejected[j] += real.get(j).reserve(key, permits, maxWait).isRefused() ? 1 : 0;
             }
@@ -167,7 +167,7 @@ class CandidateTrackerTest {
         int rejected = 0;
         for (int i = 0; i < 100_000; i++) {
             ticker.advance(Duration.ofNanos(i % 30_000 == 0 ? 1_500_000_000L : 5_000 + i % 7 * 20_000L));
-            tracker.tried(null, 1, 0);
+            tracker.tried(null, 1, 0, false);
             rejected += real.tryAcquire(null, 1) ? 0 : 1;
         }
         CandidateReport report = tracker.report();
@@ -180,17 +180,17 @@ class CandidateTrackerTest {
     @Test
     void findsAKeyThatComesLateAndMakesManyCalls() {
         CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "100/m"), "100/m");
-        IntStream.range(0, 30_000).forEach(i -> tracker.tried("caller-" + i, 1, 0));
+        IntStream.range(0, 30_000).forEach(i -> tracker.tried("caller-" + i, 1, 0, false));
         String late = IntStream.range(0, 100)
                 .mapToObj(i -> "late-" + i)
                 .filter(key -> {
-                    tracker.tried(key, 1, 0);
+                    tracker.tried(key, 1, 0, false);
                     return !tracker.keys.containsKey(key);
                 })
                 .findFirst()
                 .orElseThrow();
         for (int i = 0; i < 30_000; i++) {
-            tracker.tried(late, 1, 0);
+            tracker.tried(late, 1, 0, false);
         }
         CandidateReport.Candidate said = tracker.report().candidates().get(0);
         assertThat(said.rejected()).isCloseTo(29_900 / 60_100.0, within(0.02));
@@ -206,7 +206,7 @@ class CandidateTrackerTest {
         CandidateTracker tracker = tracker(limit(Algorithm.SLIDING_LOG, "100/m"), "100/m", "10000/m");
         assertThat(tracker.capacity).isBetween(32, 200);
         for (int i = 0; i < 50_000; i++) {
-            tracker.tried("flood-" + i, 1, 0);
+            tracker.tried("flood-" + i, 1, 0, false);
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
         assertThat(tracker.report().calls()).isEqualTo(50_000);
@@ -221,7 +221,7 @@ class CandidateTrackerTest {
             for (int bit = 0; bit < 12; bit++) {
                 key.append((i >> bit & 1) == 0 ? "Aa" : "BB");
             }
-            tracker.tried(key.toString(), 1, 0);
+            tracker.tried(key.toString(), 1, 0, false);
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
         assertThat(tracker.report().calls()).isEqualTo(4_096);
@@ -241,7 +241,7 @@ class CandidateTrackerTest {
                     throw new IllegalStateException(ex);
                 }
                 for (int i = 0; i < 20_000; i++) {
-                    tracker.tried(i % 2 == 0 ? null : "caller-" + (i + own) % 50, 1, 0);
+                    tracker.tried(i % 2 == 0 ? null : "caller-" + (i + own) % 50, 1, 0, false);
                 }
             });
             threads.add(thread);
@@ -265,9 +265,9 @@ class CandidateTrackerTest {
                 .build();
         CandidateTracker tracker = tracker(live, "2/h", "5/h");
         for (int i = 0; i < 10; i++) {
-            tracker.tried("right", 1, 0);
+            tracker.tried("right", 1, 0, true);
             tracker.settled("right", 1, 0, 0);
-            tracker.tried("wrong", 1, 0);
+            tracker.tried("wrong", 1, 0, true);
             tracker.settled("wrong", 1, 1, 0);
         }
         CandidateReport report = tracker.report();
@@ -280,7 +280,7 @@ class CandidateTrackerTest {
     void theSmallestBelowAShareIsTheFirstThatIs() {
         CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "4/m"), "10/m", "2/m", "5/m");
         assertThat(tracker.report().smallestBelow(0.5)).isNull();
-        IntStream.range(0, 10).forEach(i -> tracker.tried(null, 1, 0));
+        IntStream.range(0, 10).forEach(i -> tracker.tried(null, 1, 0, false));
         CandidateReport report = tracker.report();
         assertThat(report.smallestBelow(0.6))
                 .extracting(CandidateReport.Candidate::name)
