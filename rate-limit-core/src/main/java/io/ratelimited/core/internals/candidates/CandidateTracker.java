@@ -116,7 +116,6 @@ public final class CandidateTracker {
         this.capacity = capacity(limits);
         this.withoutKey = new Tracked("", 0);
         this.withoutKey.heavy = true;
-        this.last = now() - RUSH;
     }
 
     /** As many keys as fit into {@link #MEMORY}. */
