@@ -100,6 +100,8 @@ public final class CandidateTracker {
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
+    /** Keys that were found to make many calls. Guarded by the lock. */
+    private int heavies;
 
     /**
      * @param live the limit beside which they are tried
@@ -242,12 +244,13 @@ public final class CandidateTracker {
             if (key != null) {
                 keys.computeIfAbsent(key, added -> new Tracked(added, hash)).heavy = true;
                 heavy.set(hash >>> -HEAVY_BITS);
+                heavies++;
             }
             while (key == null && keys.size() > capacity - capacity / 4 && mask != Integer.MAX_VALUE) {
                 mask = mask << 1 | 1;
                 drop();
             }
-            if (heavy.cardinality() > capacity / 2) {
+            if (heavies > capacity / 2) {
                 drop();
             }
         } finally {
@@ -258,12 +261,13 @@ public final class CandidateTracker {
     /** Keeps those with most calls, later of those that were kept before, and drops all others that are not of the sample. */
     private void drop() {
         Set<Tracked> most = keys.values().stream()
-                .filter(tracked -> heavy.isEmpty() || tracked.heavy)
+                .filter(tracked -> heavies == 0 || tracked.heavy)
                 .map(tracked -> Map.entry(-tracked.flush(), tracked))
                 .sorted(Map.Entry.comparingByKey())
                 .limit(capacity / 4)
                 .map(Map.Entry::getValue)
                 .collect(Collectors.toSet());
+        heavies = most.size();
         BitSet bits = new BitSet(1 << HEAVY_BITS);
         most.forEach(tracked -> bits.set(tracked.hash >>> -HEAVY_BITS));
         heavy = bits;

@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -216,15 +218,37 @@ class CandidateTrackerTest {
     @Test
     void aFloodOfKeysWithOneHashCodeFillsNoMemory() {
         CandidateTracker tracker = tracker(limit(Algorithm.SLIDING_LOG, "100/m"), "10000/m");
-        for (int i = 0; i < 4_096; i++) {
+        for (int i = 0; i < 1 << 15; i++) {
             StringBuilder key = new StringBuilder();
-            for (int bit = 0; bit < 12; bit++) {
+            for (int bit = 0; bit < 15; bit++) {
                 key.append((i >> bit & 1) == 0 ? "Aa" : "BB");
             }
             tracker.tried(key.toString(), 1, 0, false);
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
-        assertThat(tracker.report().calls()).isEqualTo(4_096);
+        assertThat(tracker.report().calls()).isEqualTo(1 << 15);
+    }
+
+    /** Of a key that is followed, of calls without one, and of keys that are not followed. */
+    @Test
+    void aCallOfARushAllocatesNothing() {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        Limit live = limit(Algorithm.TOKEN_BUCKET, "100/m");
+        CandidateTracker few = tracker(live, "100/m", "200/m");
+        CandidateTracker flooded = tracker(live, "100/m", "200/m");
+        String[] keys = IntStream.range(0, 20_000).mapToObj(i -> "caller-" + i).toArray(String[]::new);
+        long bytes = 0;
+        for (int round = 0; round < 3; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (String key : keys) {
+                few.tried("caller", 1, 0, false);
+                few.tried(null, 1, 0, false);
+                flooded.tried(key, 1, 0, false);
+            }
+            bytes = threads.getCurrentThreadAllocatedBytes() - before;
+        }
+        // Some keys that are met again are taken for keys with many calls.
+        assertThat(bytes / keys.length).isZero();
     }
 
     @Test
