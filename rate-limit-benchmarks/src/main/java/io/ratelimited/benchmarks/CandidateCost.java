@@ -63,7 +63,7 @@ public final class CandidateCost {
             CandidateTracker few = tracker(number);
             CandidateTracker flooded = tracker(number);
             for (int i = 0; i < 2 * KEYS.length; i++) {
-                flooded.tried(KEYS[i % KEYS.length], 1, 0);
+                flooded.tried(KEYS[i % KEYS.length], 1, 0, false);
             }
             row(of + "a call without a key", () -> keys(FEW), () -> keyless(few));
             row(of + "a key that is followed", () -> keys(FEW), () -> tried(few, FEW));
@@ -121,7 +121,7 @@ public final class CandidateCost {
         long hashes = 0;
         for (int i = 0; i < calls; i++) {
             hashes += KEYS[i % FEW].hashCode();
-            tracker.tried(null, 1, 0);
+            tracker.tried(null, 1, 0, false);
         }
         return hashes;
     }
@@ -131,7 +131,7 @@ public final class CandidateCost {
         for (int i = 0; i < calls; i++) {
             String key = KEYS[i % number];
             hashes += key.hashCode();
-            tracker.tried(key, 1, 0);
+            tracker.tried(key, 1, 0, false);
         }
         return hashes;
     }
@@ -141,7 +141,7 @@ public final class CandidateCost {
         for (int i = 0; i < calls; i++) {
             String key = KEYS[i % FEW];
             if (tracker != null) {
-                tracker.tried(key, 1, 0);
+                tracker.tried(key, 1, 0, false);
             }
             admitted += limiter.tryAcquire(key, 1) ? 1 : 0;
         }

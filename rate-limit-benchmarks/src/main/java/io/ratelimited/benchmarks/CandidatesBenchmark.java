@@ -60,7 +60,7 @@ public class CandidatesBenchmark {
         tracker = tracker(candidates);
         flooded = tracker(candidates);
         for (String key : keys) {
-            flooded.tried(key, 1, 0);
+            flooded.tried(key, 1, 0, false);
         }
     }
 
@@ -76,18 +76,18 @@ public class CandidatesBenchmark {
 
     @Benchmark
     public void withoutKey() {
-        tracker.tried(null, 1, 0);
+        tracker.tried(null, 1, 0, false);
     }
 
     @Benchmark
     public void oneKey() {
-        tracker.tried("caller", 1, 0);
+        tracker.tried("caller", 1, 0, false);
     }
 
     /** One of a hundred keys, which are all followed. */
     @Benchmark
     public void followedKeys() {
-        tracker.tried(keys[next++ % 100], 1, 0);
+        tracker.tried(keys[next++ % 100], 1, 0, false);
     }
 
     /** What it costs to have such a key in hand. */
@@ -98,6 +98,6 @@ public class CandidatesBenchmark {
 
     @Benchmark
     public void manyKeys() {
-        flooded.tried(keys[next++ & (KEYS - 1)], 1, 0);
+        flooded.tried(keys[next++ & (KEYS - 1)], 1, 0, false);
     }
 }

@@ -101,8 +101,8 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             return null;
         }
         if (!Set.of(CANDIDATES, FOR).containsAll(members.keySet())) {
-            throw new IllegalArgumentException("\"" + CANDIDATES + "\" of rate limit '" + limit
-                    + "' can only be combined with \"" + FOR + "\": they do not change the limit; nothing was changed");
+            throw new IllegalArgumentException(
+                    "candidates of rate limit '" + limit + "' can only be combined with for; nothing was changed");
         }
         return PropertyText.text(texts);
     }

@@ -69,7 +69,7 @@ public final class CandidateTracker {
     private final List<Limit> limits;
     private final Ticker ticker;
     private final Trials trials;
-    private final boolean judgesEach;
+    private final boolean paced;
     /** The most keys that are followed; while they are being dropped, twice as many. */
     final int capacity;
 
@@ -100,7 +100,7 @@ public final class CandidateTracker {
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
-    /** Guarded by the lock. */
+    /** Keys that were found to make many calls. Guarded by the lock. */
     private int heavies;
 
     /**
@@ -113,12 +113,11 @@ public final class CandidateTracker {
         this.limits = List.copyOf(limits);
         this.ticker = ticker;
         this.salt = salt;
-        this.judgesEach = live.algorithm().family() == Algorithm.Family.PACED || live.isCharged();
+        this.paced = live.algorithm().family() == Algorithm.Family.PACED;
         this.trials = new Trials(limits, now());
         this.capacity = capacity(limits);
         this.withoutKey = new Tracked("", 0);
         this.withoutKey.heavy = true;
-        this.last = now() - RUSH;
     }
 
     /** As many keys as fit into {@link #MEMORY}. */
@@ -143,24 +142,25 @@ public final class CandidateTracker {
      * @param key null for a call without a key
      * @param permits 0 or more
      * @param maxWaitNanos the longest wait that the policy of the limit allows
+     * @param charged whether it costs nothing until it is {@link #settled}
      */
-    public void tried(@Nullable Object key, long permits, long maxWaitNanos) {
+    public void tried(@Nullable Object key, long permits, long maxWaitNanos, boolean charged) {
         Tracked tracked = key == null ? withoutKey : find(key);
         if (tracked == null) {
             return;
         }
-        boolean counted = permits == 1 && maxWaitNanos <= 0 && !judgesEach;
+        boolean counted = permits == 1 && maxWaitNanos <= 0 && !charged && !paced;
         if (counted && tracked.instant == rush.get()) {
             tracked.incrementAndGet();
             return;
         }
-        long now = judgesEach ? now() : instant();
+        long now = paced ? now() : instant();
         tracked.flush();
         if (counted) {
             tracked.instant = now;
             tracked.incrementAndGet();
         } else {
-            tracked.judge(1, permits, now, maxWaitNanos);
+            tracked.judge(1, permits, now, maxWaitNanos, charged);
         }
         if (sampled >= LOOK && !tracked.heavy) {
             sampled = 0;
@@ -363,15 +363,15 @@ public final class CandidateTracker {
         /** Judges the calls that have been counted. Returns how many have been judged in all. */
         private long flush() {
             if (get() > 0) {
-                judge(getAndSet(0), 1, instant, 0);
+                judge(getAndSet(0), 1, instant, 0, false);
             }
             return counts.get(0);
         }
 
-        private void judge(long calls, long permits, long now, long maxWaitNanos) {
+        private void judge(long calls, long permits, long now, long maxWaitNanos, boolean charged) {
             counts.addAndGet(0, calls);
             for (int i = 0; i < limits.size(); i++) {
-                long rejected = trial.rejected(i, calls, permits, now, maxWaitNanos);
+                long rejected = trial.rejected(i, calls, permits, now, maxWaitNanos, charged);
                 if (rejected > 0) {
                     counts.addAndGet(1 + i, rejected);
                 }

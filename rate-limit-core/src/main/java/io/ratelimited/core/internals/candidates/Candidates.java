@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Rates that are tried beside a limit. Each is the limit with that rate; all else stays, as in a change of the rate. */
@@ -25,6 +26,8 @@ public final class Candidates {
     /** Of the steps around the present rate, four of which are below it. */
     private static final double FACTOR = 4;
 
+    private static final double PRECISION = 1e-6;
+
     private Candidates() {}
 
     /**
@@ -36,16 +39,13 @@ public final class Candidates {
      */
     public static List<Limit> of(Limit live, String text) {
         String[] rates = text.split("[,;]");
-        if (rates.length > MOST) {
-            throw invalid("are " + rates.length + ", but must be 1 to " + MOST + " rates, or auto");
+        List<Limit> limits = text.strip().equals(AUTO)
+                ? steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR)
+                : sorted(Stream.of(rates).map(rate -> candidate(live, rate.strip())));
+        if (limits.isEmpty() || rates.length > MOST) {
+            throw invalid("are " + text + ", but must be 1 to " + MOST + " rates, or auto if the limit has a number");
         }
-        if (!text.strip().equals(AUTO)) {
-            return sorted(Stream.of(rates).map(rate -> candidate(live, rate.strip())));
-        }
-        if (live.isClosed() || live.isUnlimited()) {
-            throw invalid("are auto, but the rate is " + live.rate() + "; list the rates, such as 50/m, 100/m");
-        }
-        return steps(live, live.rate().permits() * Math.pow(FACTOR, -BELOW), FACTOR);
+        return limits;
     }
 
     private static InvalidLimitException invalid(String problem) {
@@ -68,12 +68,11 @@ public final class Candidates {
         }
     }
 
+    /** Without those that would decide as another one does. */
     private static List<Limit> sorted(Stream<Limit> limits) {
-        TreeSet<Limit> sorted = new TreeSet<>(Comparator.comparingDouble(Candidates::perNano)
-                .thenComparing(Limit::burst)
-                .thenComparing(limit -> limit.rate().toString()));
-        limits.forEach(sorted::add);
-        return List.copyOf(sorted);
+        Comparator<Limit> bySize =
+                Comparator.comparingDouble(Candidates::perNano).thenComparing(Limit::burst);
+        return List.copyOf(limits.collect(Collectors.toCollection(() -> new TreeSet<>(bySize))));
     }
 
     /** Permits per nanosecond. */
@@ -91,7 +90,7 @@ public final class Candidates {
     private static List<Limit> steps(Limit live, double first, double factor) {
         List<Limit> limits = new ArrayList<>();
         for (int i = 0; i < STEPS; i++) {
-            long permits = Math.max(1, Math.round(first * Math.pow(factor, i)));
+            long permits = (long) Math.ceil(first * Math.pow(factor, i) - PRECISION);
             try {
                 Rate rate = new Rate(permits, live.rate().period(), live.rate().calendar());
                 limits.add(candidate(live, rate.toString()));

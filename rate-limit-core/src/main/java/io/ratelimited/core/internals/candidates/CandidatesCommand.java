@@ -41,7 +41,6 @@ public final class CandidatesCommand {
     private static final int SORTED = 10_000;
 
     private static final int SHOWN = 3;
-    private static final int LONGEST_SHOWN = 300;
 
     private final PrintStream out;
     private final AccessLog log;
@@ -115,9 +114,8 @@ public final class CandidatesCommand {
                     }
                 } catch (IllegalArgumentException ex) {
                     if (bad++ < SHOWN) {
-                        String shown = printable(ex.getMessage() + ": " + line);
                         out.println(file + ", line " + lines.getLineNumber() + ": "
-                                + (shown.length() <= LONGEST_SHOWN ? shown : shown.substring(0, LONGEST_SHOWN) + "…"));
+                                + printable(ex.getMessage() + ": " + line));
                     }
                 }
                 tryCalls(SORTED);
@@ -125,9 +123,9 @@ public final class CandidatesCommand {
         }
     }
 
-    /** Control characters would reach the terminal. */
+    /** Control characters would reach the terminal, and a long text would fill it. */
     private static String printable(String text) {
-        return text.replaceAll("\\p{Cntrl}", "?");
+        return text.replaceAll("\\p{Cntrl}", "?").replaceAll("(.{300}).+", "$1…");
     }
 
     /**
@@ -142,7 +140,7 @@ public final class CandidatesCommand {
                 time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
             }
             time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
-            tracker.tried(call.key(), 1, 0);
+            tracker.tried(call.key(), 1, 0, false);
         }
     }
 

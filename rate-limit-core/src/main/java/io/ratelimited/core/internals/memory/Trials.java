@@ -12,7 +12,6 @@ import java.util.stream.Stream;
 public final class Trials {
 
     private final CellParameters[] limits;
-    private final boolean charged;
 
     /**
      * @param limits at least one, that count over time by the same algorithm and have no blocks
@@ -22,7 +21,6 @@ public final class Trials {
         this.limits = limits.stream()
                 .map(limit -> CellFactory.parameters(limit, now, now))
                 .toArray(CellParameters[]::new);
-        this.charged = limits.get(0).isCharged();
     }
 
     /** The state of one key under each limit. Thread-safe. */
@@ -36,16 +34,16 @@ public final class Trials {
         }
 
         /**
-         * Takes the permits of calls of one instant from the budget under one limit; where calls are charged when they end, only
-         * looks whether they are there.
+         * Takes the permits of calls of one instant from the budget under one limit.
          *
          * @param limit its position
          * @param calls one, or several that take a permit each and do not wait
          * @param permits 0 asks for nothing, and less is rejected by every limiter as an error
          * @param maxWaitNanos the longest wait of a call, inclusive
+         * @param charged whether to look only whether they are there, because the call is charged when it ends
          * @return how many of the calls the limit would have rejected
          */
-        public long rejected(int limit, long calls, long permits, long now, long maxWaitNanos) {
+        public long rejected(int limit, long calls, long permits, long now, long maxWaitNanos, boolean charged) {
             if (permits <= 0) {
                 return 0;
             }
@@ -64,7 +62,7 @@ public final class Trials {
         /** Charges a completed call under each limit that admits it. */
         public synchronized void charge(long permits, long cost, long now, long maxWaitNanos) {
             for (int i = 0; i < cells.length && cost > 0; i++) {
-                if (rejected(i, 1, permits, now, maxWaitNanos) == 0) {
+                if (rejected(i, 1, permits, now, maxWaitNanos, true) == 0) {
                     while (!cells[i].charge(cost, now)) {
                         cells[i] = Objects.requireNonNull(cells[i].divide(now), "a cell is divided under this lock");
                     }

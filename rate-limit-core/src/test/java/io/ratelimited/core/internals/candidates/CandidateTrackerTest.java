@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -105,7 +107,7 @@ class CandidateTrackerTest {
         for (int i = 0; i < calls; i++) {
             Call call = traffic.next(random, i);
             ticker.advance(Duration.ofNanos(call.gapNanos / times));
-            tracker.tried(call.key, 1, 0);
+            tracker.tried(call.key, 1, 0, false);
             for (int j = 0; j < rates.length; j++) {
                 rejected[j] += real.get(j).tryAcquire(call.key, 1) ? 0 : 1;
             }
@@ -142,7 +144,7 @@ class CandidateTrackerTest {
             String key = i % 3 == 0 ? null : "caller-" + i % 2;
             long permits = i % 7 == 0 ? random.nextInt(3) : 1;
             long maxWait = algorithm.queues() ? 300_000_000 : 0;
-            tracker.tried(key, permits, maxWait);
+            tracker.tried(key, permits, maxWait, false);
             for (int j = 0; j < 2; j++) {
                 rejected[j] += real.get(j).reserve(key, permits, maxWait).isRefused() ? 1 : 0;
             }
@@ -167,7 +169,7 @@ class CandidateTrackerTest {
         int rejected = 0;
         for (int i = 0; i < 100_000; i++) {
             ticker.advance(Duration.ofNanos(i % 30_000 == 0 ? 1_500_000_000L : 5_000 + i % 7 * 20_000L));
-            tracker.tried(null, 1, 0);
+            tracker.tried(null, 1, 0, false);
             rejected += real.tryAcquire(null, 1) ? 0 : 1;
         }
         CandidateReport report = tracker.report();
@@ -180,17 +182,17 @@ class CandidateTrackerTest {
     @Test
     void findsAKeyThatComesLateAndMakesManyCalls() {
         CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "100/m"), "100/m");
-        IntStream.range(0, 30_000).forEach(i -> tracker.tried("caller-" + i, 1, 0));
+        IntStream.range(0, 30_000).forEach(i -> tracker.tried("caller-" + i, 1, 0, false));
         String late = IntStream.range(0, 100)
                 .mapToObj(i -> "late-" + i)
                 .filter(key -> {
-                    tracker.tried(key, 1, 0);
+                    tracker.tried(key, 1, 0, false);
                     return !tracker.keys.containsKey(key);
                 })
                 .findFirst()
                 .orElseThrow();
         for (int i = 0; i < 30_000; i++) {
-            tracker.tried(late, 1, 0);
+            tracker.tried(late, 1, 0, false);
         }
         CandidateReport.Candidate said = tracker.report().candidates().get(0);
         assertThat(said.rejected()).isCloseTo(29_900 / 60_100.0, within(0.02));
@@ -206,7 +208,7 @@ class CandidateTrackerTest {
         CandidateTracker tracker = tracker(limit(Algorithm.SLIDING_LOG, "100/m"), "100/m", "10000/m");
         assertThat(tracker.capacity).isBetween(32, 200);
         for (int i = 0; i < 50_000; i++) {
-            tracker.tried("flood-" + i, 1, 0);
+            tracker.tried("flood-" + i, 1, 0, false);
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
         assertThat(tracker.report().calls()).isEqualTo(50_000);
@@ -216,15 +218,37 @@ class CandidateTrackerTest {
     @Test
     void aFloodOfKeysWithOneHashCodeFillsNoMemory() {
         CandidateTracker tracker = tracker(limit(Algorithm.SLIDING_LOG, "100/m"), "10000/m");
-        for (int i = 0; i < 4_096; i++) {
+        for (int i = 0; i < 1 << 15; i++) {
             StringBuilder key = new StringBuilder();
-            for (int bit = 0; bit < 12; bit++) {
+            for (int bit = 0; bit < 15; bit++) {
                 key.append((i >> bit & 1) == 0 ? "Aa" : "BB");
             }
-            tracker.tried(key.toString(), 1, 0);
+            tracker.tried(key.toString(), 1, 0, false);
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
-        assertThat(tracker.report().calls()).isEqualTo(4_096);
+        assertThat(tracker.report().calls()).isEqualTo(1 << 15);
+    }
+
+    /** Of a key that is followed, of calls without one, and of keys that are not followed. */
+    @Test
+    void aCallOfARushAllocatesNothing() {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        Limit live = limit(Algorithm.TOKEN_BUCKET, "100/m");
+        CandidateTracker few = tracker(live, "100/m", "200/m");
+        CandidateTracker flooded = tracker(live, "100/m", "200/m");
+        String[] keys = IntStream.range(0, 20_000).mapToObj(i -> "caller-" + i).toArray(String[]::new);
+        long bytes = 0;
+        for (int round = 0; round < 3; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (String key : keys) {
+                few.tried("caller", 1, 0, false);
+                few.tried(null, 1, 0, false);
+                flooded.tried(key, 1, 0, false);
+            }
+            bytes = threads.getCurrentThreadAllocatedBytes() - before;
+        }
+        // Some keys that are met again are taken for keys with many calls.
+        assertThat(bytes / keys.length).isZero();
     }
 
     @Test
@@ -241,7 +265,7 @@ class CandidateTrackerTest {
                     throw new IllegalStateException(ex);
                 }
                 for (int i = 0; i < 20_000; i++) {
-                    tracker.tried(i % 2 == 0 ? null : "caller-" + (i + own) % 50, 1, 0);
+                    tracker.tried(i % 2 == 0 ? null : "caller-" + (i + own) % 50, 1, 0, false);
                 }
             });
             threads.add(thread);
@@ -265,9 +289,9 @@ class CandidateTrackerTest {
                 .build();
         CandidateTracker tracker = tracker(live, "2/h", "5/h");
         for (int i = 0; i < 10; i++) {
-            tracker.tried("right", 1, 0);
+            tracker.tried("right", 1, 0, true);
             tracker.settled("right", 1, 0, 0);
-            tracker.tried("wrong", 1, 0);
+            tracker.tried("wrong", 1, 0, true);
             tracker.settled("wrong", 1, 1, 0);
         }
         CandidateReport report = tracker.report();
@@ -280,7 +304,7 @@ class CandidateTrackerTest {
     void theSmallestBelowAShareIsTheFirstThatIs() {
         CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "4/m"), "10/m", "2/m", "5/m");
         assertThat(tracker.report().smallestBelow(0.5)).isNull();
-        IntStream.range(0, 10).forEach(i -> tracker.tried(null, 1, 0));
+        IntStream.range(0, 10).forEach(i -> tracker.tried(null, 1, 0, false));
         CandidateReport report = tracker.report();
         assertThat(report.smallestBelow(0.6))
                 .extracting(CandidateReport.Candidate::name)

@@ -48,7 +48,7 @@ class CandidatesTest {
     void autoGoesOnAroundWhatIsSeen() {
         Limit live = Limit.of("search", Algorithm.TOKEN_BUCKET).rate("100/m").build();
         CandidateTracker tracker = new CandidateTracker(live, Candidates.of(live, "auto"), new ManualTicker(), 0);
-        IntStream.range(0, 1_000).forEach(i -> tracker.tried(null, 1, 0));
+        IntStream.range(0, 1_000).forEach(i -> tracker.tried(null, 1, 0, false));
         List<Limit> next = Candidates.around(live, tracker.report());
         assertThat(next).hasSize(9);
         assertThat(next.get(0).rate()).hasToString("400/m");
@@ -66,11 +66,12 @@ class CandidatesTest {
         assertThatThrownBy(() -> Candidates.of(LIVE, "5/month")).hasMessageContaining("5/month");
         assertThatThrownBy(() -> Candidates.of(LIVE, "5/m,,6/m")).hasMessageContaining("contain \"\"");
         assertThatThrownBy(() -> Candidates.of(LIVE, "5/m,".repeat(17)))
-                .hasMessageContaining("are 17, but must be 1 to 16 rates, or auto");
+                .hasMessageContaining("but must be 1 to 16 rates, or auto");
         Limit flying = Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build();
         assertThatThrownBy(() -> Candidates.of(flying, "5/m")).hasMessageContaining("CONCURRENCY");
         Limit open = Limit.of("a", Algorithm.TOKEN_BUCKET).rate("unlimited").build();
-        assertThatThrownBy(() -> Candidates.of(open, "auto")).hasMessageContaining("list the rates");
+        assertThatThrownBy(() -> Candidates.of(open, "auto"))
+                .hasMessageContaining("are auto, but must be 1 to 16 rates, or auto if the limit has a number");
         assertThat(Candidates.of(open, "5/m")).hasSize(1);
         Limit log = Limit.of("a", Algorithm.SLIDING_LOG).rate("5/m").build();
         assertThatThrownBy(() -> Candidates.of(log, "10001/m"))

@@ -172,11 +172,8 @@ public record LimitRequest(
     void tryCandidates(long asked) {
         CandidateTracker tracker = limit.candidates().tracker();
         if (tracker != null && !denied && limiter == limit.limiter()) {
-            tracker.tried(key, asked, maxWaitNanos());
-            if (charge == null && limiter.limit().isCharged()) {
-                // Code without annotations, which says nothing of the cost in time.
-                tracker.settled(key, asked, asked, maxWaitNanos());
-            }
+            // Code without annotations says nothing of the cost in time.
+            tracker.tried(key, asked, maxWaitNanos(), charge != null);
         }
     }
 

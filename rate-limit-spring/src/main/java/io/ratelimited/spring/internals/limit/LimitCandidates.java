@@ -103,12 +103,12 @@ public final class LimitCandidates {
     /** The time is over, or that of coarse steps is; they begin again until there are calls. */
     private synchronized void over(CandidateTracker ended, List<Limit> limits, long deadline, long coarse) {
         CandidateReport seen = ended.report();
+        boolean silent = seen.calls() == 0;
         if (tracker == ended && coarse == 0) {
             close();
-        } else if (tracker == ended && seen.calls() == 0) {
-            begin(limits, deadline, deadline - ticker.nanos() <= coarse ? 0 : coarse);
         } else if (tracker == ended) {
-            begin(Candidates.around(limit.limit(), seen), deadline, 0);
+            long again = silent && deadline - ticker.nanos() > coarse ? coarse : 0;
+            begin(silent ? limits : Candidates.around(limit.limit(), seen), deadline, again);
         }
     }
 
