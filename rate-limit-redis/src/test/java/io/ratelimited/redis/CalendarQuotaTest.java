@@ -49,7 +49,7 @@ class CalendarQuotaTest {
     @MethodSource("zones")
     @Tag("proof")
     void manyWindowsOf40YearsBeginAndEndAsJavaTimeSays(String zone) {
-        int part = Integer.getInteger("calendar.part", 4);
+        int part = Integer.getInteger("calendar.part", 8);
         Random random = new Random();
         check(zone, window -> random.nextInt(part) == 0);
     }

@@ -8,6 +8,6 @@ final class SeveralStressProofTest extends SeveralStressTest {
 
     @Override
     protected int calls() {
-        return Integer.getInteger("stress.calls", 50_000);
+        return Integer.getInteger("stress.calls", 20_000);
     }
 }

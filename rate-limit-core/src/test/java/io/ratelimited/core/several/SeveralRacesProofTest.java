@@ -2,12 +2,12 @@ package io.ratelimited.core.several;
 
 import org.junit.jupiter.api.Tag;
 
-/** Ten times as many races. */
+/** Five times as many races. */
 @Tag("proof")
 final class SeveralRacesProofTest extends SeveralRacesTest {
 
     @Override
     int races() {
-        return 30_000;
+        return 15_000;
     }
 }

@@ -94,14 +94,14 @@ class LuaServerTest {
     @ParameterizedTest
     @MethodSource("limits")
     void repliesAndStoresAsARealServer(List<Limit> limits) {
-        compare(limits, 1, 120, 4);
+        compare(limits, 1, 60, 4);
     }
 
     @ParameterizedTest
     @MethodSource("limits")
     @Tag("proof")
     void repliesAndStoresAsARealServerAtLength(List<Limit> limits) {
-        compare(limits, 2, 1_000, 20);
+        compare(limits, 2, 500, 20);
     }
 
     private static void compare(List<Limit> limits, int seed, int steps, int every) {

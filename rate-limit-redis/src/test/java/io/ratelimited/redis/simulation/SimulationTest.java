@@ -15,59 +15,59 @@ class SimulationTest {
 
     @Test
     void schedulesKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 500).mapToObj(Plan::small)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 200).mapToObj(Plan::small)));
     }
 
     @Test
     void clustersAndCallersThatSleepAndLongOutagesKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 100).mapToObj(WidePlan::of)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 40).mapToObj(WidePlan::of)));
     }
 
     /** {@code -Dsimulation.wide} chooses how many. */
     @Test
     @Tag("proof")
     void manyOfThemKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.wide", 800);
-        System.out.println(Simulations.run(LongStream.range(101, 101 + count).mapToObj(WidePlan::of)));
+        int count = Integer.getInteger("simulation.wide", 400);
+        System.out.println(Simulations.run(LongStream.range(41, 41 + count).mapToObj(WidePlan::of)));
     }
 
     @Test
     void outagesOneAfterTheOtherKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 150).mapToObj(OutagePlan::of)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 60).mapToObj(OutagePlan::of)));
     }
 
     /** {@code -Dsimulation.outages} chooses how many. */
     @Test
     @Tag("proof")
     void manyOutagesOneAfterTheOtherKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.outages", 800);
-        System.out.println(Simulations.run(LongStream.range(151, 151 + count).mapToObj(OutagePlan::of)));
+        int count = Integer.getInteger("simulation.outages", 400);
+        System.out.println(Simulations.run(LongStream.range(61, 61 + count).mapToObj(OutagePlan::of)));
     }
 
     @Test
     void changesForAllNodesReachAllNodes() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 500).mapToObj(FleetPlan::of)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 200).mapToObj(FleetPlan::of)));
     }
 
     /** {@code -Dsimulation.fleet} chooses how many. */
     @Test
     @Tag("proof")
     void manyChangesForAllNodesReachAllNodes() {
-        int count = Integer.getInteger("simulation.fleet", 2_500);
-        System.out.println(Simulations.run(LongStream.range(501, 501 + count).mapToObj(FleetPlan::of)));
+        int count = Integer.getInteger("simulation.fleet", 1_200);
+        System.out.println(Simulations.run(LongStream.range(201, 201 + count).mapToObj(FleetPlan::of)));
     }
 
     @Test
     void blocksKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 150).mapToObj(BlockPlan::of)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 60).mapToObj(BlockPlan::of)));
     }
 
     /** {@code -Dsimulation.blocks} chooses how many. */
     @Test
     @Tag("proof")
     void manyBlocksKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.blocks", 1_500);
-        System.out.println(Simulations.run(LongStream.range(151, 151 + count).mapToObj(BlockPlan::of)));
+        int count = Integer.getInteger("simulation.blocks", 800);
+        System.out.println(Simulations.run(LongStream.range(61, 61 + count).mapToObj(BlockPlan::of)));
     }
 
     /**
@@ -95,7 +95,7 @@ class SimulationTest {
 
     @Test
     void schedulesChargeWhatCallsHaveCost() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 150).mapToObj(Plan::settling)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 60).mapToObj(Plan::settling)));
     }
 
     @Test
@@ -116,7 +116,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void tinySchedulesKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.tiny", 6_000);
+        int count = Integer.getInteger("simulation.tiny", 3_000);
         System.out.println(Simulations.run(LongStream.rangeClosed(1, count).mapToObj(Plan::tiny)));
     }
 
@@ -124,12 +124,12 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manySchedulesKeepEveryPromise() {
-        long first = Long.getLong("simulation.first", 501);
+        long first = Long.getLong("simulation.first", 201);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 2_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 1_000))
                         .mapToObj(Plan::small)));
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 800))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 400))
                         .mapToObj(Plan::settling)));
     }
 

@@ -19,7 +19,7 @@ final class BlockFloodProofTest extends BlockFloodTest {
 
     @Override
     int maximum() {
-        return 20_000;
+        return 10_000;
     }
 
     @ParameterizedTest

@@ -28,7 +28,7 @@ class BlockFloodTest {
 
     /** The most keys that are remembered. */
     int maximum() {
-        return 10_000;
+        return 5_000;
     }
 
     /** Violating keys, and how long they take to come. */

@@ -11,13 +11,13 @@ import java.util.Set;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A hundred thousand keys, and the table of all floods. */
+/** Fifty thousand keys, and the table of all floods. */
 @Tag("proof")
 final class KeyFloodAttacksProofTest extends KeyFloodAttacksTest {
 
     @Override
     int maximum() {
-        return 100_000;
+        return 50_000;
     }
 
     @Override
@@ -53,7 +53,7 @@ final class KeyFloodAttacksProofTest extends KeyFloodAttacksTest {
                 double refused = 0;
                 for (double times : floods()) {
                     double fewer = refused;
-                    refused = refusedAfter(algorithm, maximum() / 10, times, calls);
+                    refused = refusedAfter(algorithm, 10_000, times, calls);
                     assertThat(refused).as("%s, × %s", algorithm, times).isGreaterThanOrEqualTo(fewer);
                     table.append(" %.2f |".formatted(refused / 100.0));
                     requireAsOnThePage(algorithm, calls, times, refused / 100);

@@ -8,6 +8,6 @@ final class LawsProofTest extends LawsTest {
 
     @Override
     int schedules() {
-        return Integer.getInteger("schedules", 300);
+        return Integer.getInteger("schedules", 150);
     }
 }

@@ -9,7 +9,7 @@ final class LinearizabilityProofTest extends LinearizabilityTest {
 
     @Override
     int histories() {
-        return 4 * Integer.getInteger("lincheck.scale", 1);
+        return 2 * Integer.getInteger("lincheck.scale", 1);
     }
 
     static Stream<Class<?>> interleaved() {

@@ -8,6 +8,6 @@ final class TwinProofTest extends TwinTest {
 
     @Override
     int timelines() {
-        return Integer.getInteger("schedules", 200);
+        return Integer.getInteger("schedules", 100);
     }
 }
