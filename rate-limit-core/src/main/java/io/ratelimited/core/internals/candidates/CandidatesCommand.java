@@ -60,7 +60,7 @@ public final class CandidatesCommand {
         this.out = out;
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
         Limit live = Limit.of("candidates", algorithm).rate("100/m").build();
-        this.tracker = new CandidateTracker(live, Candidates.of(live, options.get("rate")), time, 0);
+        this.tracker = new CandidateTracker(live, Candidates.of(live, options.getOrDefault("rate", "")), time, 0);
         this.below = Double.parseDouble(options.getOrDefault("below", "1")) / 100;
     }
 
