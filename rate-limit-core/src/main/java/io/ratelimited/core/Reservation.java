@@ -8,7 +8,8 @@ import java.util.concurrent.CompletableFuture;
  *
  * <p>Use a reservation in this order: {@link #await} or {@link #awaitAsync} until the call can proceed, then make the call,
  * then {@link #release}. A caller that gives up before the call uses {@link #cancel}. A caller that learns the actual cost of
- * the call uses {@link #settle} before {@link #release}.
+ * the call uses {@link #settle} before {@link #release}. A reservation has one wait at a time: call {@link #await} or
+ * {@link #awaitAsync} again only after the wait before has ended.
  */
 public interface Reservation {
 
