@@ -2,14 +2,11 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
-import java.time.Duration;
-import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -45,15 +42,6 @@ import org.jspecify.annotations.Nullable;
  * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
  */
 public final class AllOf {
-
-    /** "Never" before every time, and an unknown time behind it. */
-    private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
-                    (Decision refusal) -> !refusal.never())
-            .thenComparing(
-                    Decision::retryAfter,
-                    Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
-            .thenComparing(refusal -> refusal.source() == Source.UNAVAILABLE)
-            .thenComparing(Decision::limit);
 
     private AllOf() {}
 
@@ -145,15 +133,7 @@ public final class AllOf {
      * @param refusals one or more of them not null
      */
     public static int decisive(@Nullable Decision[] refusals) {
-        int decisive = -1;
-        for (int i = 0; i < refusals.length; i++) {
-            Decision refusal = refusals[i];
-            Decision longest = decisive < 0 ? null : refusals[decisive];
-            if (refusal != null && (longest == null || LONGEST_FIRST.compare(refusal, longest) < 0)) {
-                decisive = i;
-            }
-        }
-        return decisive;
+        return JointReservation.decisive(refusals);
     }
 
     /** Returns the reservation of a single claim within one of several, by the index of the claim. */

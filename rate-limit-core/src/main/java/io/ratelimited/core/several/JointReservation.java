@@ -1,10 +1,13 @@
 package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.internals.Permits;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -17,6 +20,15 @@ import org.jspecify.annotations.Nullable;
  * rejects it meanwhile, or the caller gives up, every limit gets its permits back, and then the caller learns it. Thread-safe.
  */
 class JointReservation implements Reservation {
+
+    /** "Never" before every time, and an unknown time behind it. */
+    private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
+                    (Decision refusal) -> !refusal.never())
+            .thenComparing(
+                    Decision::retryAfter,
+                    Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
+            .thenComparing(refusal -> refusal.source() == Source.UNAVAILABLE)
+            .thenComparing(Decision::limit);
 
     /**
      * The members, or {@link Ended}: one field, because every call under several limits has it. Written before others can know
@@ -140,11 +152,24 @@ class JointReservation implements Reservation {
     /** The decision of the longest refusal, else of the longest wait. */
     @Override
     public Decision decision() {
-        return decisive(refusals());
+        return longest(refusals());
     }
 
-    static Decision decisive(@Nullable Decision[] refusals) {
-        return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+    static Decision longest(@Nullable Decision[] refusals) {
+        return Objects.requireNonNull(refusals[decisive(refusals)]);
+    }
+
+    /** As {@link AllOf#decisive}. */
+    static int decisive(@Nullable Decision[] refusals) {
+        int decisive = -1;
+        for (int i = 0; i < refusals.length; i++) {
+            Decision refusal = refusals[i];
+            Decision longest = decisive < 0 ? null : refusals[decisive];
+            if (refusal != null && (longest == null || LONGEST_FIRST.compare(refusal, longest) < 0)) {
+                decisive = i;
+            }
+        }
+        return decisive;
     }
 
     @Override

@@ -185,6 +185,6 @@ final class TwoSteps extends JointReservation {
     /** {@inheritDoc} Of a call that was not rejected, it is that of the limit for which it waits first. */
     @Override
     public Decision decision() {
-        return decisive(isRefused() ? refusals() : super.refusals());
+        return longest(isRefused() ? refusals() : super.refusals());
     }
 }

@@ -144,16 +144,12 @@ public abstract class SeveralStress {
             throw ex;
         }
         CompletableFuture<Boolean> turn = call.awaitAsync();
-        if (random.nextInt(8) == 0) {
-            // Somebody waits a second time.
-            call.awaitAsync();
-        }
         if (random.nextInt(4) == 0) {
             pause(random);
             turn.cancel(false);
         }
         try {
-            if (turn.get()) {
+            if (turn.get() && (random.nextInt(8) > 0 || call.awaitAsync().get())) {
                 end(random, claims, call);
             }
         } catch (InterruptedException ex) {

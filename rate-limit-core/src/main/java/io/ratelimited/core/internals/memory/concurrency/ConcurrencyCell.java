@@ -110,6 +110,17 @@ final class ConcurrencyCell {
         return WaitingRoom.longestWait(maxWaitNanos);
     }
 
+    /** Rejects calls of worse classes, the last one first, until there is a seat for one of the class. */
+    void makeRoom(int rank) {
+        while (limiter.waitingRoom().longestWait(key, 1) == 0) {
+            QueuedReservation last = lastBelow(rank);
+            if (last == null) {
+                return;
+            }
+            last.crowdOut();
+        }
+    }
+
     /** The call that gives its seat to one of the class; null where none of a worse class waits. */
     private @Nullable QueuedReservation lastBelow(int rank) {
         if (limiter.classes().number() == 1) {

@@ -79,12 +79,21 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
 
     @Override
     public boolean await() throws InterruptedException {
+        makeRoom();
         return cell().limiter().waitingRoom().await(turn.copy(), this::watch, this);
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
+        makeRoom();
         return cell().limiter().waitingRoom().awaitAsync(turn.copy(), this::watch, this);
+    }
+
+    /** A call of a worse class may have taken the last seat since this one found it free. */
+    private void makeRoom() {
+        if (state() == QUEUED) {
+            cell().makeRoom(rank());
+        }
     }
 
     /** Sets an alarm at the deadline, and before it at each end of a lease; returns a task that cancels the alarm. */

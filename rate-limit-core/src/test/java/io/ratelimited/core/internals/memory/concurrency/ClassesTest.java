@@ -161,6 +161,24 @@ class ClassesTest {
         assertThat(first).isNotCompleted();
     }
 
+    @ParameterizedTest
+    @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
+    void ofCallsThatFindTheLastSeatFreeTheBetterOneHasItWhicheverSitsFirst(Algorithm algorithm) {
+        RateLimiter limiter = limiter(algorithm, 1, 1, Map.of());
+        Reservation running = limiter.reserve(Call.of(null, 1, 0, 0));
+        Reservation worse = limiter.reserve(Call.of(null, 1, 1_000, 2));
+        Reservation best = limiter.reserve(Call.of(null, 1, 1_000, 0));
+        Reservation standing = limiter.reserve(Call.of(null, 1, 1_000, 2));
+        CompletableFuture<Boolean> sitting = worse.awaitAsync();
+        CompletableFuture<Boolean> turn = best.awaitAsync();
+        assertThat(sitting).isCompletedWithValue(false);
+        assertThat(turn).isNotCompleted();
+        assertThat(standing.awaitAsync()).isCompletedWithValue(false);
+        assertThat(limiter.waiting()).isOne();
+        running.release();
+        assertThat(turn).isCompletedWithValue(true);
+    }
+
     /** Beside other limits the seat is given when their locks are free, since the call that loses it runs code of others. */
     @Test
     @Timeout(30) // a call that woke others under the locks would wait for itself
