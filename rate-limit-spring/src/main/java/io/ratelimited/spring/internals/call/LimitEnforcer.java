@@ -321,12 +321,22 @@ public final class LimitEnforcer {
             complete(requests, enforced, current, null, entered);
             return entered;
         }
+        CompletableFuture<Reservation> asked;
         try {
             requireKeys(enforced, current);
+            asked = AllOf.reserveAsync(enforced, callbacks).toCompletableFuture();
+            if (enforced == requests && asked.isDone() && !asked.isCompletedExceptionally()) {
+                Reservation known = asked.join();
+                if (!known.mayWait()) {
+                    conclude(enforced, current, known, !known.isRefused(), 0);
+                    return CompletableFuture.completedFuture(
+                            new Admission(enforced, known, List.of(), current, reports));
+                }
+            }
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(LimitRequest.claims(enforced, true, 0), callbacks).whenComplete((reservation, failure) -> {
+        asked.whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
                 return;
