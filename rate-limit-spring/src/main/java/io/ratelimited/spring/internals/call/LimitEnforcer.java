@@ -129,13 +129,14 @@ public final class LimitEnforcer {
                 enforced,
                 reservation,
                 enforced == requests
-                        ? List.of()
+                        ? Admission.NO_SHADOWS
                         : reserveShadows(
                                         requests,
                                         current,
                                         shadow -> CompletableFuture.completedFuture(shadow.reserve()))
                                 .toCompletableFuture()
-                                .join(),
+                                .join()
+                                .toArray(Admission.NO_SHADOWS),
                 current,
                 reports);
     }
@@ -330,7 +331,7 @@ public final class LimitEnforcer {
                 if (!known.mayWait()) {
                     conclude(enforced, current, known, !known.isRefused(), 0);
                     return CompletableFuture.completedFuture(
-                            new Admission(enforced, known, List.of(), current, reports));
+                            new Admission(enforced, known, Admission.NO_SHADOWS, current, reports));
                 }
             }
         } catch (RateLimitExceededException refusal) {
@@ -390,7 +391,8 @@ public final class LimitEnforcer {
             CompletableFuture<Admission> entered) {
         reserveShadows(requests, current, shadow -> AllOf.reserveAsync(List.of(shadow)))
                 .thenAccept(shadows -> {
-                    Admission admission = new Admission(enforced, reservation, shadows, current, reports);
+                    Admission admission = new Admission(
+                            enforced, reservation, shadows.toArray(Admission.NO_SHADOWS), current, reports);
                     if (!entered.complete(admission)) {
                         admission.cancel();
                     }
