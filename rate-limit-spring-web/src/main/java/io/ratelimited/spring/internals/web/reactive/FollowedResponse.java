@@ -60,7 +60,7 @@ final class FollowedResponse extends MonoOperator<Void, Void> {
 
         @Override
         public void onNext(Void none) {
-            client.onNext(none);
+            // There is no value of this type.
         }
 
         @Override
