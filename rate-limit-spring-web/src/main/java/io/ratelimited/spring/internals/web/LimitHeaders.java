@@ -123,8 +123,9 @@ public final class LimitHeaders {
 
     private static String state(Entry entry, Decision decision) {
         long reset = reset(decision);
-        String state = entry.policy.name() + ";r=" + entry.remaining();
-        return reset == 0 ? state : state + ";t=" + reset;
+        return reset == 0
+                ? entry.policy.name() + ";r=" + entry.remaining()
+                : entry.policy.name() + ";r=" + entry.remaining() + ";t=" + reset;
     }
 
     /** One limit only: the one that refused for the longest time, else the one with the least remaining, else the one with the least quota. */

@@ -50,6 +50,12 @@ public final class Rejection extends ResponseStatusException {
     public static final String TYPE_OVERLOADED =
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
 
+    /** Not parsed for each rejection. */
+    private static final URI QUOTA_URI = URI.create(TYPE);
+
+    private static final URI BLOCKED_URI = URI.create(BLOCKED_TYPE);
+    private static final URI OVERLOADED_URI = URI.create(TYPE_OVERLOADED);
+
     /** The longest time to retry, in seconds, after an overload, whose end nobody knows. */
     private static final int LONGEST_OVERLOAD = 3;
 
@@ -75,10 +81,10 @@ public final class Rejection extends ResponseStatusException {
         this.decision = decision(rejection);
         this.retryAfter = decision == null ? null : retryAfter(decision, overloaded);
         if (overloaded) {
-            setType(URI.create(TYPE_OVERLOADED));
+            setType(OVERLOADED_URI);
             setTitle("Request cannot be satisfied due to temporary server capacity constraints");
         } else if (rejection instanceof RateLimitExceededException exceeded && !isUndecided()) {
-            setType(URI.create(isBlocked() ? BLOCKED_TYPE : TYPE));
+            setType(isBlocked() ? BLOCKED_URI : QUOTA_URI);
             setTitle(
                     isBlocked()
                             ? "Request not satisfied due to detection of abnormal request pattern"

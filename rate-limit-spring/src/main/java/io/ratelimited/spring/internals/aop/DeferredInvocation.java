@@ -13,9 +13,7 @@ record DeferredInvocation(ProxyMethodInvocation call) implements DelegatedInvoca
 
     /** The call as it can be made later; the same if it does not come from a proxy of Spring's. */
     static MethodInvocation of(MethodInvocation call) {
-        return call instanceof ProxyMethodInvocation proxied
-                ? new DeferredInvocation((ProxyMethodInvocation) proxied.invocableClone())
-                : call;
+        return call instanceof ProxyMethodInvocation proxied ? new DeferredInvocation(proxied) : call;
     }
 
     @Override

@@ -8,22 +8,26 @@ import io.ratelimited.spring.internals.call.Continuations;
 import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.Method;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
 import java.util.function.Function;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
+import org.reactivestreams.Subscription;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.ReactiveAdapter;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.ReactiveTypeDescriptor;
+import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Operators;
 import reactor.core.scheduler.Schedulers;
-import reactor.util.context.ContextView;
+import reactor.util.context.Context;
 
 /**
  * Calls that return a reactive type, or are suspended: every subscription is a call of its own, decided when it is made
@@ -82,11 +86,20 @@ final class ReactiveCalls implements LimitedCall {
     public Object invoke(MethodInvocation made) {
         MethodInvocation call = DeferredInvocation.of(made);
         CurrentRequest caller = limited.currentRequest();
-        return toReturnType.apply(
-                many
-                        ? Flux.deferContextual(context -> new Subscription(limited, call, true, caller, context).many())
-                        : Mono.deferContextual(
-                                context -> new Subscription(limited, call, false, caller, context).one()));
+        Publisher<Object> calls = subscriber -> subscribe(Operators.toCoreSubscriber(subscriber), call, caller);
+        return toReturnType.apply(many ? Flux.from(calls) : Mono.fromDirect(calls));
+    }
+
+    private void subscribe(
+            CoreSubscriber<? super Object> subscriber, MethodInvocation call, @Nullable CurrentRequest caller) {
+        Subscribed made;
+        try {
+            made = new Subscribed(limited, call, many, caller, subscriber);
+        } catch (Throwable ex) {
+            Operators.error(subscriber, Operators.onOperatorError(ex, subscriber.currentContext()));
+            return;
+        }
+        made.begin();
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
@@ -100,62 +113,128 @@ final class ReactiveCalls implements LimitedCall {
         ENDED
     }
 
-    /** One subscription: one call, from asking its limits to its end. */
-    private static final class Subscription {
+    /**
+     * One subscription: one call, from asking its limits to its end. It is between the publisher of the method and the
+     * subscriber, since operators would cost more than the decision.
+     */
+    private static final class Subscribed implements CoreSubscriber<Object>, Subscription {
+
+        /** The phase of the call: either the body is entered first, or the subscription ends first. */
+        private static final AtomicReferenceFieldUpdater<Subscribed, Phase> PHASE =
+                AtomicReferenceFieldUpdater.newUpdater(Subscribed.class, Phase.class, "phase");
 
         private final LimitedMethod method;
         private final MethodInvocation call;
         private final @Nullable CurrentRequest request;
         private final CompletableFuture<Admission> entered;
         private final boolean many;
-        /** The phase of the call: either the body is entered first, or the subscription ends first. */
-        private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.ENTERING);
+        private final CoreSubscriber<? super Object> subscriber;
+        private @Nullable Subscription upstream;
+        private volatile Phase phase = Phase.ENTERING;
+        /** Whether the publisher has come to its end: a {@code Mono} with its value. */
+        private boolean complete;
         /**
          * The result so far, if something depends on it. Written by elements, which come one after the other, and never by a
          * cancellation, which may come at the same time: neither overwrites the other.
          */
         private volatile CallResult known = NOTHING;
 
-        private volatile @Nullable Throwable failure;
-
-        private Subscription(
+        private Subscribed(
                 LimitedMethod method,
                 MethodInvocation call,
                 boolean many,
                 @Nullable CurrentRequest caller,
-                ContextView context) {
+                CoreSubscriber<? super Object> subscriber) {
             this.method = method;
             this.many = many;
             this.call = call;
+            this.subscriber = subscriber;
+            Context context = subscriber.currentContext();
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
             this.request = own == null ? caller : own;
             this.entered = method.reserveAsync(call, request, Callbacks.NEVER_BLOCK);
         }
 
-        private Mono<?> one() {
-            Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
-            if (method.charges() || method.countsInFlight()) {
-                result = result.doOnNext(this::element).doOnError(this::failed);
+        private void begin() {
+            if (many) {
+                (entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next)).subscribe(this);
+            } else {
+                (entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from)).subscribe(this);
             }
-            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
         }
 
-        private Flux<?> many() {
-            Flux<?> result = entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next);
-            if (method.charges()) {
-                result = result.doOnNext(this::element);
+        @Override
+        public Context currentContext() {
+            return subscriber.currentContext();
+        }
+
+        @Override
+        public void onSubscribe(Subscription subscription) {
+            upstream = subscription;
+            subscriber.onSubscribe(this);
+        }
+
+        @Override
+        public void onNext(Object value) {
+            if (complete) {
+                Operators.onNextDropped(value, currentContext());
+                return;
             }
-            return result.doOnError(this::failed)
-                    .doOnTerminate(() -> end(failure))
-                    .doOnCancel(this::cancelled);
+            if (method.charges() || (!many && method.countsInFlight())) {
+                known = new CallResult(value, null, known.count() + 1);
+            }
+            if (many) {
+                subscriber.onNext(value);
+                return;
+            }
+            complete = true;
+            try {
+                end(null);
+            } finally {
+                subscriber.onNext(value);
+            }
         }
 
-        private void element(Object value) {
-            known = new CallResult(value, null, known.count() + 1);
+        @Override
+        public void onError(Throwable thrown) {
+            if (complete) {
+                Operators.onErrorDropped(thrown, currentContext());
+                return;
+            }
+            complete = true;
+            try {
+                end(thrown);
+            } finally {
+                subscriber.onError(thrown);
+            }
         }
 
-        private void failed(Throwable thrown) {
-            failure = thrown;
+        @Override
+        public void onComplete() {
+            if (!complete) {
+                complete = true;
+                try {
+                    end(null);
+                } finally {
+                    subscriber.onComplete();
+                }
+            } else if (!many) {
+                subscriber.onComplete();
+            }
+        }
+
+        @Override
+        public void request(long number) {
+            Objects.requireNonNull(upstream).request(number);
+        }
+
+        @Override
+        public void cancel() {
+            try {
+                cancelled();
+            } finally {
+                Objects.requireNonNull(upstream).cancel();
+            }
         }
 
         /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
@@ -170,7 +249,7 @@ final class ReactiveCalls implements LimitedCall {
             Executor there = method.enforcer().continuations().ofSubscriber(request);
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
             entered.whenComplete((admission, failure) -> {
-                if (phase.get() == Phase.ENTERING) {
+                if (phase == Phase.ENTERING) {
                     decided.complete(true);
                 }
             });
@@ -181,12 +260,14 @@ final class ReactiveCalls implements LimitedCall {
 
         /** The publisher to subscribe to once the decision is known. */
         private Publisher<?> admitted() {
-            try {
-                entered.join();
-            } catch (RuntimeException ex) {
-                return refused(CallResult.unwrap(ex));
-            }
-            if (!phase.compareAndSet(Phase.ENTERING, Phase.STARTED)) {
+            // To join a future that has failed would make an exception of the failure.
+            return entered.handle(
+                            (admission, failure) -> failure == null ? proceed() : refused(CallResult.unwrap(failure)))
+                    .join();
+        }
+
+        private Publisher<?> proceed() {
+            if (!PHASE.compareAndSet(this, Phase.ENTERING, Phase.STARTED)) {
                 // Cancelled meanwhile: the permits have been given back.
                 return Mono.empty();
             }
@@ -209,14 +290,14 @@ final class ReactiveCalls implements LimitedCall {
 
         /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
         private void end(@Nullable Throwable error) {
-            boolean early = phase.compareAndSet(Phase.ENTERING, Phase.ENDED);
+            boolean early = PHASE.compareAndSet(this, Phase.ENTERING, Phase.ENDED);
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }
             Admission admission = entered.join();
             if (early) {
                 admission.cancel();
-            } else if (phase.get() == Phase.STARTED) {
+            } else if (phase == Phase.STARTED) {
                 CallResult came = known;
                 if (many) {
                     admission.end(new CallResult(came.value(), error, came.count()));

@@ -21,9 +21,11 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Admission {
 
+    static final Held[] NO_SHADOWS = {};
+
     /** The admission of a call that no limit applies to, or that was admitted without a reservation. */
     static final Admission HOLDS_NOTHING =
-            new Admission(LimitRequest.NONE, null, List.of(), null, new DecisionReports(List.of(), Ticker.system()));
+            new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(List.of(), Ticker.system()));
 
     private static final LogText.Lines LOG = LogText.lines(Admission.class);
     private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =
@@ -31,7 +33,7 @@ public final class Admission {
 
     private final LimitRequest[] enforced;
     private final @Nullable Reservation reservation;
-    private final List<Held> shadows;
+    private final Held[] shadows;
     private final @Nullable CurrentRequest current;
     private final DecisionReports reports;
     /** 1 when the call has been charged or cancelled. */
@@ -50,7 +52,7 @@ public final class Admission {
     Admission(
             LimitRequest[] enforced,
             @Nullable Reservation reservation,
-            List<Held> shadows,
+            Held[] shadows,
             @Nullable CurrentRequest current,
             DecisionReports reports) {
         this.enforced = enforced;
@@ -65,11 +67,13 @@ public final class Admission {
         if (reservation != null) {
             reservation.release(end);
         }
-        shadows.forEach(shadow -> shadow.reservation.release(end));
+        for (Held shadow : shadows) {
+            shadow.reservation.release(end);
+        }
     }
 
     private void release(CallResult result) {
-        if (reservation == null && shadows.isEmpty()) {
+        if (reservation == null && shadows.length == 0) {
             return;
         }
         Throwable error = result.error();
@@ -179,14 +183,18 @@ public final class Admission {
         if (reservation != null) {
             reservation.awaitCaller();
         }
-        shadows.forEach(shadow -> shadow.reservation.awaitCaller());
+        for (Held shadow : shadows) {
+            shadow.reservation.awaitCaller();
+        }
     }
 
     void callerCame(long nanos) {
         if (reservation != null) {
             reservation.callerCame(nanos);
         }
-        shadows.forEach(shadow -> shadow.reservation.callerCame(nanos));
+        for (Held shadow : shadows) {
+            shadow.reservation.callerCame(nanos);
+        }
     }
 
     /** Returns whether expressions charge the cost of the call. */
@@ -247,7 +255,9 @@ public final class Admission {
         for (int i = 0; reservation != null && i < enforced.length; i++) {
             action.accept(enforced[i], AllOf.member(reservation, i));
         }
-        shadows.forEach(shadow -> action.accept(shadow.request, shadow.reservation));
+        for (Held shadow : shadows) {
+            action.accept(shadow.request, shadow.reservation);
+        }
     }
 
     /** Gives the permits of a call back that is not made, unless it has been charged. */
@@ -259,7 +269,9 @@ public final class Admission {
         if (reservation != null) {
             reservation.cancel();
         }
-        shadows.forEach(shadow -> shadow.reservation.cancel());
+        for (Held shadow : shadows) {
+            shadow.reservation.cancel();
+        }
     }
 
     /** Claims the settlement of the call; false if it has been charged or cancelled. */

@@ -126,13 +126,14 @@ public final class LimitEnforcer {
                 enforced,
                 reservation,
                 enforced == requests
-                        ? List.of()
+                        ? Admission.NO_SHADOWS
                         : reserveShadows(
                                         requests,
                                         current,
                                         shadow -> CompletableFuture.completedFuture(shadow.reserve()))
                                 .toCompletableFuture()
-                                .join(),
+                                .join()
+                                .toArray(Admission.NO_SHADOWS),
                 current,
                 reports);
     }
@@ -318,12 +319,22 @@ public final class LimitEnforcer {
             complete(requests, enforced, current, null, entered);
             return entered;
         }
+        CompletableFuture<Reservation> asked;
         try {
             requireKeys(enforced, current);
+            asked = AllOf.reserveAsync(enforced, callbacks).toCompletableFuture();
+            if (enforced == requests && asked.isDone() && !asked.isCompletedExceptionally()) {
+                Reservation known = asked.join();
+                if (!known.mayWait()) {
+                    conclude(enforced, current, known, !known.isRefused(), 0);
+                    return CompletableFuture.completedFuture(
+                            new Admission(enforced, known, Admission.NO_SHADOWS, current, reports));
+                }
+            }
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(LimitRequest.claims(enforced, true, 0), callbacks).whenComplete((reservation, failure) -> {
+        asked.whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
                 return;
@@ -377,7 +388,8 @@ public final class LimitEnforcer {
             CompletableFuture<Admission> entered) {
         reserveShadows(requests, current, shadow -> AllOf.reserveAsync(List.of(shadow)))
                 .thenAccept(shadows -> {
-                    Admission admission = new Admission(enforced, reservation, shadows, current, reports);
+                    Admission admission = new Admission(
+                            enforced, reservation, shadows.toArray(Admission.NO_SHADOWS), current, reports);
                     if (!entered.complete(admission)) {
                         admission.cancel();
                     }

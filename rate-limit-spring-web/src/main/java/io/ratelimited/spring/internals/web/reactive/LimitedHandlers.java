@@ -5,6 +5,7 @@ import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.context.ApplicationContext;
@@ -17,7 +18,6 @@ import org.springframework.web.server.ServerWebExchange;
 import reactor.core.Disposable;
 import reactor.core.Disposables;
 import reactor.core.publisher.Mono;
-import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
 /**
@@ -60,15 +60,16 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     @Override
     public Mono<HandlerResult> handle(ServerWebExchange exchange, Object handler) {
-        ApplicationContext context = exchange.getApplicationContext();
-        for (HandlerAdapter adapter :
-                adapters.computeIfAbsent(context == null ? application : context, this::adaptersOf)) {
+        ApplicationContext known = exchange.getApplicationContext();
+        ApplicationContext context = known == null ? application : known;
+        List<HandlerAdapter> found = adapters.get(context);
+        for (HandlerAdapter adapter : found == null ? adapters.computeIfAbsent(context, this::adaptersOf) : found) {
             if (adapter.supports(handler)) {
                 return requests.with(
                         exchange,
                         request -> handler instanceof HandlerMethod method
                                 ? call(adapter, method, exchange, request)
-                                : request.onThread(Mono.defer(() -> adapter.handle(exchange, handler))));
+                                : request.onThread(() -> adapter.handle(exchange, handler)));
             }
         }
         return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
@@ -78,12 +79,12 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
             HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
         if (!maySleep(method)) {
             return request.onThread(
-                    Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, request.here()), method)));
+                    () -> adapter.handle(new ScopedExchange(exchange, request.scopeOfThisThread()), method));
         }
         Disposable.Swap task = Disposables.swap();
-        Scheduler scheduler = onAnotherThread(request, task);
-        return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, scheduler), method))
-                .subscribeOn(scheduler)
+        Executor threads = onAnotherThread(request, task);
+        return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, threads), method))
+                .subscribeOn(Schedulers.fromExecutor(threads))
                 .doOnCancel(task::dispose);
     }
 
@@ -98,13 +99,13 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
      *
      * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
      */
-    private Scheduler onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
-        return Schedulers.fromExecutor(task -> {
+    private Executor onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
+        return task -> {
             long scheduledAt = ticker.nanos();
             latest.replace(Schedulers.boundedElastic().schedule(() -> {
                 request.waitedForThread(scheduledAt, ticker.nanos());
                 request.run(task);
             }));
-        });
+        };
     }
 }

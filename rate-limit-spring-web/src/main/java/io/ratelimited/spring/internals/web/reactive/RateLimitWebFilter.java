@@ -77,26 +77,14 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         }
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
         return known != null && noRoutes
-                ? known.onThread(chain.filter(exchange))
-                : requests.with(
-                        exchange,
-                        call -> call.onThread(followed(call.responseEnd(), enter(exchange, chain, call)))
-                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+                ? known.onThread(() -> chain.filter(exchange))
+                : requests.with(exchange, call -> FollowedResponse.of(call, enter(exchange, chain, call)));
     }
 
     /** Reactor notes it for each request. */
     @Override
     public String toString() {
         return "RateLimitWebFilter";
-    }
-
-    /** Reports the end of the response to the request, in the outer filter, before the client can know it. */
-    private static Mono<Void> followed(ResponseEnd end, Mono<Void> response) {
-        return end.tryFollow()
-                ? response.doOnSuccess(complete -> end.ended(null))
-                        .doOnError(end::ended)
-                        .doOnCancel(end::aborted)
-                : response;
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {

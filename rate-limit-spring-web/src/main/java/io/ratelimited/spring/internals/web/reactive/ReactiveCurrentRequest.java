@@ -28,8 +28,7 @@ import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.util.DisconnectedClientHelper;
 import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Mono;
-import reactor.core.publisher.MonoOperator;
-import reactor.core.scheduler.Scheduler;
+import reactor.core.publisher.Operators;
 import reactor.core.scheduler.Schedulers;
 
 /**
@@ -39,7 +38,7 @@ import reactor.core.scheduler.Schedulers;
 final class ReactiveCurrentRequest implements CurrentRequest {
 
     /** The request whose code the thread runs. */
-    static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
+    static final ThreadLocal<@Nullable CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
     private static final LogText.Lines LOG = LogText.lines(ReactiveCurrentRequest.class);
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
@@ -118,21 +117,21 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return exchange.getAttribute(ATTRIBUTE);
     }
 
-    /**
-     * Runs tasks at once, on the thread that schedules them, with the request on it: {@code publishOn} puts the request on the
-     * thread for what comes behind it.
-     */
-    Scheduler here() {
-        return Schedulers.fromExecutor(this::run);
-    }
-
-    /** Subscribes to it with the request on the thread. */
-    <T> Mono<T> onThread(Mono<T> source) {
-        return new MonoOperator<>(source) {
+    /** Makes a publisher and subscribes to it with the request on the thread. */
+    <T> Mono<T> onThread(Supplier<Mono<T>> source) {
+        return new Mono<>() {
 
             @Override
             public void subscribe(CoreSubscriber<? super T> subscriber) {
-                run(() -> source.subscribe(subscriber));
+                run(() -> {
+                    Mono<T> made;
+                    try {
+                        made = source.get();
+                    } catch (Throwable ex) {
+                        made = Mono.error(Operators.onOperatorError(ex, subscriber.currentContext()));
+                    }
+                    made.subscribe(subscriber);
+                });
             }
         };
     }
@@ -150,15 +149,16 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Runs a task on this thread, where {@link ReactiveRequests#current()} then finds the request. */
     void run(Runnable task) {
         CurrentRequest before = ON_THREAD.get();
+        if (before == this) {
+            task.run();
+            return;
+        }
         ON_THREAD.set(this);
         try {
             task.run();
         } finally {
-            if (before == null) {
-                ON_THREAD.remove();
-            } else {
-                ON_THREAD.set(before);
-            }
+            // Not removed, because each new entry of a thread is an object.
+            ON_THREAD.set(before);
         }
     }
 
@@ -280,18 +280,17 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     private Mono<Void> write() {
-        return Mono.fromRunnable(() -> {
-            responseEnd.committed();
-            HttpHeaders headers = exchange.getResponse().getHeaders();
-            try {
-                // Fields that a gateway hands on from the server behind it stay.
-                fields.write(style, style.areLists() ? headers::add : headers::set);
-            } catch (RuntimeException ex) {
-                // A writer of the application may fail: the call has been made all the same.
-                LOG.warn("the rate limit headers of a response could not be written", ex);
-            }
-            completeRefusal(headers);
-        });
+        responseEnd.committed();
+        HttpHeaders headers = exchange.getResponse().getHeaders();
+        try {
+            // Fields that a gateway hands on from the server behind it stay.
+            fields.write(style, style.areLists() ? headers::add : headers::set);
+        } catch (RuntimeException ex) {
+            // A writer of the application may fail: the call has been made all the same.
+            LOG.warn("the rate limit headers of a response could not be written", ex);
+        }
+        completeRefusal(headers);
+        return Mono.empty();
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import java.security.Principal;
+import java.util.concurrent.Executor;
 import org.springframework.core.io.buffer.DataBuffer;
 import org.springframework.core.io.buffer.DataBufferUtils;
 import org.springframework.http.codec.multipart.Part;
@@ -13,6 +14,7 @@ import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
 
 /**
  * An exchange for a handler: the values that a handler method waits for before it is called arrive on a thread that has the
@@ -20,21 +22,27 @@ import reactor.core.scheduler.Scheduler;
  */
 final class ScopedExchange extends ServerWebExchangeDecorator {
 
-    private final Scheduler scheduler;
+    private final Executor threads;
     private final ServerHttpRequest request;
 
-    /** @param scheduler runs its tasks with the request on the thread */
-    ScopedExchange(ServerWebExchange exchange, Scheduler scheduler) {
+    /** @param threads runs tasks with the request on the thread */
+    ScopedExchange(ServerWebExchange exchange, Executor threads) {
         super(exchange);
-        this.scheduler = scheduler;
+        this.threads = threads;
         this.request = new ServerHttpRequestDecorator(exchange.getRequest()) {
 
             /** Asks for one buffer at a time, so that a body is never read ahead of the handler. */
             @Override
             public Flux<DataBuffer> getBody() {
-                return super.getBody().publishOn(scheduler, 1).doOnDiscard(DataBuffer.class, DataBufferUtils::release);
+                return super.getBody()
+                        .publishOn(scheduler(), 1)
+                        .doOnDiscard(DataBuffer.class, DataBufferUtils::release);
             }
         };
+    }
+
+    private Scheduler scheduler() {
+        return Schedulers.fromExecutor(threads);
     }
 
     @Override
@@ -44,21 +52,21 @@ final class ScopedExchange extends ServerWebExchangeDecorator {
 
     @Override
     public Mono<WebSession> getSession() {
-        return super.getSession().publishOn(scheduler);
+        return super.getSession().publishOn(scheduler());
     }
 
     @Override
     public <T extends Principal> Mono<T> getPrincipal() {
-        return super.<T>getPrincipal().publishOn(scheduler);
+        return super.<T>getPrincipal().publishOn(scheduler());
     }
 
     @Override
     public Mono<MultiValueMap<String, String>> getFormData() {
-        return super.getFormData().publishOn(scheduler);
+        return super.getFormData().publishOn(scheduler());
     }
 
     @Override
     public Mono<MultiValueMap<String, Part>> getMultipartData() {
-        return super.getMultipartData().publishOn(scheduler);
+        return super.getMultipartData().publishOn(scheduler());
     }
 }

@@ -115,7 +115,8 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable String header(String name) {
-        return requireCurrent(request.getHeader(name), "header '" + name + "'");
+        String value = request.getHeader(name);
+        return state.isOver() ? requireCurrent(value, "header '" + name + "'") : value;
     }
 
     @Override

@@ -188,7 +188,9 @@ final class ServletRequestState {
             atEnd = List.of();
         }
         try {
-            actions.forEach(Runnable::run);
+            for (Runnable action : actions) {
+                action.run();
+            }
         } finally {
             over = true;
         }
