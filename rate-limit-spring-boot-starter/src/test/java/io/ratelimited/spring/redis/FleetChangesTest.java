@@ -158,8 +158,7 @@ class FleetChangesTest {
         as("bob", () -> limits(one).override("search", "zoe", rateOf("3/d"), null));
 
         Threads.untilAsserted(
-                        () -> assertThat(limits(two).peek("search", "zoe").remaining())
-                                .isEqualTo(3));
+                () -> assertThat(limits(two).peek("search", "zoe").remaining()).isEqualTo(3));
         ConfigurableApplicationContext three = instance();
         assertThat(output.toString().lines())
                 .filteredOn(line -> line.matches(".*'search': .*rate 10/d -> 50/d.*scope fleet, by ann, at 20.*Z.*"))
@@ -356,8 +355,8 @@ class FleetChangesTest {
 
         assertThat(limits(two).tryAcquire("search", "ann", 10)).isTrue();
         Threads.untilAsserted(
-                        () -> assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
-                                .doesNotContainKey("budgets"));
+                () -> assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
+                        .doesNotContainKey("budgets"));
         assertThat(limits(one).tryAcquire("search", "ann")).isFalse();
     }
 
@@ -376,14 +375,12 @@ class FleetChangesTest {
 
         long begin = System.nanoTime();
         limits(one).override("search", "user 500", rateOf("50/d"), null);
-        Threads.untilAsserted(
-                        () -> assertThat(limits(two).peek("search", "user 500").remaining())
-                                .isEqualTo(50));
+        Threads.untilAsserted(() ->
+                assertThat(limits(two).peek("search", "user 500").remaining()).isEqualTo(50));
         System.out.println("FLEET among 10,000 budgets the other instance uses a new one after "
                 + (System.nanoTime() - begin) / 1_000_000 + " ms");
-        Threads.untilAsserted(
-                        () -> assertThat(limits(one).peek("search", "user 9999").remaining())
-                                .isEqualTo(3));
+        Threads.untilAsserted(() ->
+                assertThat(limits(one).peek("search", "user 9999").remaining()).isEqualTo(3));
         assertThat(limits(two).tryAcquire("search", "user 9999", 3)).isTrue();
         assertThat(limits(one).tryAcquire("search", "user 9999")).isFalse();
         assertThat(limits(two).tryAcquire("search", "user 500", 50)).isTrue();

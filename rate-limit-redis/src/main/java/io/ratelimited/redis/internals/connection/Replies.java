@@ -19,8 +19,9 @@ public final class Replies {
      * A script has failed at a value of another type, at a number of which it makes one that Redis does not take, or in a function of
      * Lua, whose messages begin in lower case. Other errors of Redis within a script, such as OOM and READONLY, begin in upper case.
      */
-    private static final Pattern CORRUPT_KEY = Pattern.compile("^(WRONGTYPE|ERR (value is not|invalid expire)) .*user_script"
-            + "|user_script: ?\\d+: (WRONGTYPE|ERR (value is not|invalid expire)|user_script|[a-z])");
+    private static final Pattern CORRUPT_KEY =
+            Pattern.compile("^(WRONGTYPE|ERR (value is not|invalid expire)) .*user_script"
+                    + "|user_script: ?\\d+: (WRONGTYPE|ERR (value is not|invalid expire)|user_script|[a-z])");
 
     /**
      * A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script, and

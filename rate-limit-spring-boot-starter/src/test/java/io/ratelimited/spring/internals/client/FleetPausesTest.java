@@ -189,11 +189,11 @@ class FleetPausesTest {
         RestClient calling = client(other);
         calling.get().uri("/").header("X-Account", "b").retrieve().toBodilessEntity();
         Threads.untilAsserted(() -> assertThatThrownBy(() -> calling.get()
-                                .uri("/")
-                                .header("X-Account", "a")
-                                .retrieve()
-                                .toBodilessEntity())
-                        .isInstanceOf(RateLimitExceededException.class));
+                        .uri("/")
+                        .header("X-Account", "a")
+                        .retrieve()
+                        .toBodilessEntity())
+                .isInstanceOf(RateLimitExceededException.class));
         List<String> shared = redis.ask(commands -> commands.zrange("rl:{~pauses}", 0, -1));
         assertThat(shared).containsExactly(CanonicalKey.digest("a") + ":partner");
         long expires = redis.ask(commands -> commands.pttl("rl:{~pauses}"));

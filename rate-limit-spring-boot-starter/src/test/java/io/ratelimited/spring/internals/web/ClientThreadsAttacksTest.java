@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.net.httpserver.HttpServer;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import java.net.InetAddress;
@@ -13,7 +14,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -57,17 +57,17 @@ class ClientThreadsAttacksTest {
                 slow.add(server.getAsync("/slow?user=u"));
             }
             // One goes, and four wait.
-            until(() -> done(slow) == 1);
+            Threads.until(() -> done(slow) == 1);
             List<CompletableFuture<HttpResponse<String>>> calls = new ArrayList<>();
             for (int i = 0; i < 20; i++) {
                 calls.add(server.getAsync("/call"));
             }
-            until(() -> done(calls) == 16);
+            Threads.until(() -> done(calls) == 16);
             assertThat(server.get("/free").statusCode()).isEqualTo(200);
             assertThat(server.get("/slow?user=v").statusCode()).isEqualTo(200);
             assertThat(server.get("/slow?user=v").statusCode()).isEqualTo(429);
 
-            until(() -> {
+            Threads.until(() -> {
                 server.ticker().advanceNanos(60_000_000_000L);
                 return done(calls) == 20 && done(slow) == 5;
             });
@@ -79,12 +79,6 @@ class ClientThreadsAttacksTest {
 
     private static long done(List<CompletableFuture<HttpResponse<String>>> calls) {
         return calls.stream().filter(CompletableFuture::isDone).count();
-    }
-
-    private static void until(BooleanSupplier condition) {
-        while (!condition.getAsBoolean()) {
-            Thread.onSpinWait();
-        }
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
@@ -23,7 +24,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -135,7 +135,7 @@ class ThreadsAttacksTest {
                                 return limits.execute("paced", null, () -> "done");
                             }));
                         }
-                        until(() -> ticker.sleeping()
+                        Threads.until(() -> ticker.sleeping()
                                         + calls.stream().filter(Future::isDone).count()
                                 == number);
                         ticker.advance(Duration.ofMinutes(1));
@@ -238,7 +238,7 @@ class ThreadsAttacksTest {
                 one.add(server.getAsync("/slow?user=attacker"));
             }
             // One goes, half of the eight seats are taken, and the rest is refused.
-            until(() -> one.stream().filter(CompletableFuture::isDone).count() == 16);
+            Threads.until(() -> one.stream().filter(CompletableFuture::isDone).count() == 16);
             assertThat(server.ticker().sleeping()).isEqualTo(4);
             assertThat(server.get("/free").statusCode()).isEqualTo(200);
 
@@ -246,7 +246,7 @@ class ThreadsAttacksTest {
             for (int i = 0; i < 20; i++) {
                 many.add(server.getAsync("/slow?user=other" + i % 4));
             }
-            until(() -> many.stream().filter(CompletableFuture::isDone).count() == 16);
+            Threads.until(() -> many.stream().filter(CompletableFuture::isDone).count() == 16);
             assertThat(server.ticker().sleeping()).isEqualTo(8);
             assertThat(server.get("/free").statusCode()).isEqualTo(200);
 
@@ -266,23 +266,17 @@ class ThreadsAttacksTest {
             try (Socket socket = server.connect()) {
                 socket.getOutputStream()
                         .write("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
-                until(() -> waiting(server) == 1);
+                Threads.until(() -> waiting(server) == 1);
                 assertThat(limits.peek("slow", null).retryAfter()).isNotEqualTo(before);
             }
-            until(() -> waiting(server) == 0);
-            until(() -> server.ticker().sleeping() == 0);
-            until(() -> before.equals(limits.peek("slow", null).retryAfter()));
+            Threads.until(() -> waiting(server) == 0);
+            Threads.until(() -> server.ticker().sleeping() == 0);
+            Threads.until(() -> before.equals(limits.peek("slow", null).retryAfter()));
         }
     }
 
     private static int waiting(RunningServer server) {
         return TestLimits.of(server.context).configured("slow").limiter().waiting();
-    }
-
-    private static void until(BooleanSupplier condition) {
-        while (!condition.getAsBoolean()) {
-            Thread.onSpinWait();
-        }
     }
 
     @Configuration(proxyBeanMethods = false)
