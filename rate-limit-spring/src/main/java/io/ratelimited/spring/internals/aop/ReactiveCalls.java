@@ -22,6 +22,7 @@ import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.ReactiveTypeDescriptor;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 import reactor.core.scheduler.Schedulers;
 import reactor.util.context.ContextView;
 
@@ -137,7 +138,7 @@ final class ReactiveCalls implements LimitedCall {
             if (method.charges() || method.countsInFlight()) {
                 result = result.doOnNext(this::element).doOnError(this::failed);
             }
-            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
+            return result.doOnTerminate(() -> end(failure)).doFinally(this::over);
         }
 
         private Flux<?> many() {
@@ -147,7 +148,7 @@ final class ReactiveCalls implements LimitedCall {
             }
             return result.doOnError(this::failed)
                     .doOnTerminate(() -> end(failure))
-                    .doOnCancel(this::cancelled);
+                    .doFinally(this::over);
         }
 
         private void element(Object value) {
@@ -158,8 +159,14 @@ final class ReactiveCalls implements LimitedCall {
             failure = thrown;
         }
 
-        /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
-        private void cancelled() {
+        /**
+         * If the call was cancelled, it ends once its work has been: another call would else run beside it. A {@code Mono} that
+         * has its value has returned, even if its subscriber cancels it then.
+         */
+        private void over(SignalType signal) {
+            if (signal != SignalType.CANCEL) {
+                return;
+            }
             boolean returned = !many && known.count() > 0;
             boolean follows = method.charges() || method.countsInFlight();
             end(returned || !follows ? null : new CancellationException("the subscription was cancelled"));
