@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
@@ -39,7 +41,9 @@ final class CancelledCallsTest {
                 ticker,
                 new Class<?>[] {Service.class},
                 "rate-limit.limits.once.rate=1/s",
-                "rate-limit.limits.once.policy=wait");
+                "rate-limit.limits.once.policy=wait",
+                "rate-limit.limits.place.algorithm=concurrency",
+                "rate-limit.limits.place.max-concurrent=1");
         service = context.getBean(Service.class);
     }
 
@@ -85,6 +89,21 @@ final class CancelledCallsTest {
         turn.run();
         assertThat(service.calls()).hasValue(1);
         assertThat(remaining()).isEqualTo(1);
+    }
+
+    /** Another call would else run beside work that is cancelled a moment later. */
+    @Test
+    void callThatIsCancelledHoldsItsPlaceUntilItsWorkIsCancelled() {
+        RateLimits limits = context.getBean(RateLimits.class);
+        for (boolean many : new boolean[] {false, true}) {
+            List<Long> free = new ArrayList<>();
+            Runnable cancelled = () -> free.add(limits.peek("place", null).remaining());
+            Disposable call =
+                    Flux.from(many ? service.works(cancelled) : service.work(cancelled)).subscribe();
+            call.dispose();
+            cancelled.run();
+            assertThat(free).as("many: %s", many).containsExactly(0L, 1L);
+        }
     }
 
     @Test
@@ -154,6 +173,16 @@ final class CancelledCallsTest {
                 cancelled.dispose();
             }
             return Mono.just(calls.incrementAndGet());
+        }
+
+        @RateLimited("place")
+        public Mono<Integer> work(Runnable cancelled) {
+            return Mono.<Integer>never().doOnCancel(cancelled);
+        }
+
+        @RateLimited("place")
+        public Flux<Integer> works(Runnable cancelled) {
+            return Flux.<Integer>never().doOnCancel(cancelled);
         }
 
         @RateLimited("once")

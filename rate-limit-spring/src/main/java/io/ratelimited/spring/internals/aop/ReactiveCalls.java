@@ -231,13 +231,16 @@ final class ReactiveCalls implements LimitedCall {
         @Override
         public void cancel() {
             try {
-                cancelled();
-            } finally {
                 Objects.requireNonNull(upstream).cancel();
+            } finally {
+                cancelled();
             }
         }
 
-        /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
+        /**
+         * If the call was cancelled, it ends once its work has been: another call would else run beside it. A {@code Mono} that
+         * has its value has returned, even if its subscriber cancels it then.
+         */
         private void cancelled() {
             boolean returned = !many && known.count() > 0;
             boolean follows = method.charges() || method.countsInFlight();
