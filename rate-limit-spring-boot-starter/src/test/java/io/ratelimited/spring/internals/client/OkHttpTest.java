@@ -284,7 +284,10 @@ class OkHttpTest {
                     OkHttpClient client = client(context, chain -> cached(chain.request()));
                     assertThat(status(client, "http://localhost/a")).isEqualTo(200);
                     assertThat(status(client, "http://localhost/a")).isEqualTo(200);
-                    assertThat(context.getBean(RateLimits.class).peek("scarce", null).remaining()).isEqualTo(1);
+                    assertThat(context.getBean(RateLimits.class)
+                                    .peek("scarce", null)
+                                    .remaining())
+                            .isEqualTo(1);
                 });
     }
 

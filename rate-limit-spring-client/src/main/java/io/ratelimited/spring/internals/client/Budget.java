@@ -189,10 +189,10 @@ final class Budget {
         return probed ? latestReset : earliestReset;
     }
 
-    /** Returns whether more calls are in flight, sent or not, than the other side admits. */
-    boolean isOverdrawn(long now, long last, long inFlight) {
+    /** Returns how many of the calls in flight the other side does not admit. */
+    long overdraft(long now, long last, long inFlight) {
         next(now, last, inFlight);
-        return credit < 0;
+        return Math.max(0, -credit);
     }
 
     private boolean countsOwn() {

@@ -55,6 +55,13 @@ final class CallsInFlight {
         return sent.stream().filter(pass -> scope.covers(pass.place())).count();
     }
 
+    /** Returns the number of the calls in flight to a scope that wait for the limits of this side. */
+    long unsent(Scope scope) {
+        return sent.stream()
+                .filter(pass -> pass.isUnsent() && scope.covers(pass.place()))
+                .count();
+    }
+
     /** Returns when the last call in flight to a scope was sent; another time without such a call, or if that is later. */
     long lastSent(Scope scope, long otherwise) {
         long last = otherwise;

@@ -103,6 +103,7 @@ final class ClientCall {
             go(given, null);
             return;
         }
+        given.waitForLimits();
         step(client.enforcer().reserveAsync(requests, null)).whenComplete((admitted, failure) -> {
             if (failure != null) {
                 gate.giveBack(given);

@@ -54,6 +54,8 @@ final class ClientPace {
         private final long sentAt;
         /** Number of calls that had ended when this one was sent. */
         private final long endedBefore;
+        /** Whether it waits for the limits of this side. */
+        private volatile boolean unsent;
 
         Pass(String place, long sentAt, long endedBefore) {
             this.place = place;
@@ -71,6 +73,14 @@ final class ClientPace {
 
         long endedBefore() {
             return endedBefore;
+        }
+
+        boolean isUnsent() {
+            return unsent;
+        }
+
+        void waitForLimits() {
+            unsent = true;
         }
     }
 
@@ -154,11 +164,13 @@ final class ClientPace {
         return pass;
     }
 
-    /** Returns whether a call that was admitted, and not sent yet, must wait again because of responses since. */
+    /** Returns whether a call that has waited for the limits of this side must wait here again, because of responses since. */
     boolean holdsAgain(Pass pass, long now) {
-        return isPaused(now)
+        boolean holds = isPaused(now)
                 || (probing && pass.sentAt - pausedAt <= 0)
                 || quotas.stream().anyMatch(quota -> quota.covers(pass.place) && quota.holdsAgain(pass, now));
+        pass.unsent = holds;
+        return holds;
     }
 
     /** Notes that an admitted call was not sent. */

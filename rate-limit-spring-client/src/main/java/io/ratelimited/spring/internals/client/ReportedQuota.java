@@ -44,6 +44,11 @@ final class ReportedQuota {
         costs = new CallCosts(calls);
         scope = Scope.of(pass.place());
         count(pass, now);
+        // Those that were counted before may be calls of this side whose responses have not named the quota.
+        long counted = ofCalls ? Math.min(RecentCalls.MAX_CALLS, size - told.remaining()) : 0;
+        for (long i = 1; i < counted; i++) {
+            recent.add(now);
+        }
         budget = budget(told, pass, now);
         keepWhen(now);
     }
@@ -130,7 +135,8 @@ final class ReportedQuota {
 
     /** Returns whether responses since a call was admitted, which was not sent yet, leave nothing for it. */
     boolean holdsAgain(Pass pass, long now) {
-        return !over && !isBefore(pass) && budget.isOverdrawn(now, last, inFlight);
+        long overdraft = over || isBefore(pass) ? 0 : budget.overdraft(now, last, inFlight);
+        return overdraft > 0 && overdraft >= calls.unsent(scope);
     }
 
     /** Returns the time at which the next call can proceed. */

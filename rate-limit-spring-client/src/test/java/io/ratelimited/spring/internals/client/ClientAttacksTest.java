@@ -99,6 +99,25 @@ class ClientAttacksTest {
                 .satisfies(state -> assertThat(state).containsEntry("remaining", 88L));
     }
 
+    /** What was counted before the first response may be calls of this side: they are not there again before the reset. */
+    @Test
+    void aCallThatIsLostBeforeTheFirstResponseCostsItsPermit() {
+        ClientGate gate = new ClientGate(
+                "",
+                null,
+                new WaitingRoom(ticker, () -> 1_000),
+                ticker,
+                Duration.ofMinutes(1).toNanos());
+        gate.failed(gate.enter("", 0).join().pass());
+        Pass first = gate.enter("", 0).join().pass();
+        gate.enter("", 0).join();
+        gate.answered(first, quota(98), false);
+        gate.enter("", 0).join();
+        assertThat(gate.report())
+                .singleElement()
+                .satisfies(state -> assertThat(state).containsEntry("remaining", 96L));
+    }
+
     private static final Function<String, List<String>> FROZEN =
             name -> name.equals("RateLimit") ? List.of("\"x\";r=0;t=31536000") : null;
 
