@@ -309,8 +309,9 @@ public final class CandidateTracker {
             int limit, List<Tracked> whole, List<Tracked> sample, long calls, long others, long ofSample) {
         double share = ofSample == 0 ? 0 : (double) sum(sample, limit + 1) / ofSample;
         // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
-        double squares = Math.pow(
-                sample.stream().mapToLong(one -> one.counts.get(0)).max().orElse(0), 2);
+        double largest =
+                sample.stream().mapToDouble(one -> one.counts.get(0)).max().orElse(0);
+        double squares = largest * largest;
         for (Tracked one : sample) {
             squares += Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2);
         }
