@@ -48,7 +48,7 @@ import org.jspecify.annotations.Nullable;
 public final class CandidateTracker {
 
     static final long RUSH = 100_000;
-    static final long TICK = 1_000_000;
+    static final long TICK = 2_000_000;
     static final int LOOK = 64;
 
     private static final int MOST_KEYS = 4_096;

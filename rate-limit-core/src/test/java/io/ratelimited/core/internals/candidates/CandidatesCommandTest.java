@@ -8,6 +8,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.io.InputStreamReader;
@@ -148,6 +149,21 @@ class CandidatesCommandTest {
                         1/m rejects 0 %
                         the smallest below 1 % is 1/m
                         """);
+    }
+
+    @Test
+    void readsTheStandardInputAndTriesNineStepsForAuto() {
+        String line = "{\"ts\": 1760097336.5, \"request\": {\"remote_ip\": \"10.0.0.1\"}}\n";
+        InputStream before = System.in;
+        System.setIn(new ByteArrayInputStream(line.repeat(8).getBytes(StandardCharsets.UTF_8)));
+        try {
+            assertThat(run("candidates", "--time", "ts", "--key", "request.remote_ip", "--rate", "auto", "-"))
+                    .startsWith("8 calls from 2025-10-10T11:55:36Z")
+                    .contains("2/m rejects 75 % (1 caller): 10.0.0.1 (6)\n", "100/m rejects 0 %\n")
+                    .endsWith("the smallest below 1 % is 25/m\n");
+        } finally {
+            System.setIn(before);
+        }
     }
 
     @Test
