@@ -65,7 +65,7 @@ class ResponseEndTest {
 
     @BeforeParameterizedClassInvocation
     static void start(Kind kind) {
-        server = kind.start(List.of(App.class));
+        server = kind.start(List.of(App.class), "server.shutdown=immediate");
     }
 
     @AfterParameterizedClassInvocation
