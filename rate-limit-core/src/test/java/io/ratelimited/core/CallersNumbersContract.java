@@ -45,9 +45,11 @@ public abstract class CallersNumbersContract {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCallOfSeveralLimitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown(boolean sameKey) {
-        RateLimiter slow = limiters(Limit.of("slow", Algorithm.TOKEN_BUCKET).rate("1/h").build())
+        RateLimiter slow = limiters(
+                        Limit.of("slow", Algorithm.TOKEN_BUCKET).rate("1/h").build())
                 .get(0);
-        RateLimiter other = limiters(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("100/s").build())
+        RateLimiter other = limiters(
+                        Limit.of("other", Algorithm.TOKEN_BUCKET).rate("100/s").build())
                 .get(0);
         String key = sameKey ? "k" : "of another";
         assertThat(AllOf.reserve(List.of(Claim.of(slow, "k", 1, 0), Claim.of(other, key, 1, 0)))

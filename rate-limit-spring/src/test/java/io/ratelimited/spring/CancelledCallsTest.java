@@ -98,8 +98,8 @@ final class CancelledCallsTest {
         for (boolean many : new boolean[] {false, true}) {
             List<Long> free = new ArrayList<>();
             Runnable cancelled = () -> free.add(limits.peek("place", null).remaining());
-            Disposable call =
-                    Flux.from(many ? service.works(cancelled) : service.work(cancelled)).subscribe();
+            Disposable call = Flux.from(many ? service.works(cancelled) : service.work(cancelled))
+                    .subscribe();
             call.dispose();
             cancelled.run();
             assertThat(free).as("many: %s", many).containsExactly(0L, 1L);

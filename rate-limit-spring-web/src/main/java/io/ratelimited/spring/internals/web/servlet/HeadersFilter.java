@@ -5,6 +5,7 @@ import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
@@ -77,6 +78,21 @@ public final class HeadersFilter implements Filter {
         }
         request.setAttribute(RESPONSE, httpResponse);
         chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
+            @Override
+            public ServletOutputStream getOutputStream() throws IOException {
+                return ServletRequestState.followed(request, super.getOutputStream());
+            }
+
+            @Override
+            public void flushBuffer() throws IOException {
+                try {
+                    super.flushBuffer();
+                } catch (IOException ex) {
+                    ServletRequestState.broken(request, ex);
+                    throw ex;
+                }
+            }
+
             @Override
             public void reset() {
                 super.reset();

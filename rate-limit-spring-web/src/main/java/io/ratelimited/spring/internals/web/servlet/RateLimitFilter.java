@@ -155,7 +155,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(
                     time == null ? request : new TimedRequest(request, time),
                     time == null ? response : new TimedResponse(response, time));
-            async = request.isAsyncStarted() && new End(call).follow(request);
+            async = request.isAsyncStarted() && new End(call).follow(request) && call.goesOn();
         } catch (Throwable ex) {
             call.failed(ex);
             throw ex;

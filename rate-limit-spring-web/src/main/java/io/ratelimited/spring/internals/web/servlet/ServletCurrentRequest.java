@@ -290,6 +290,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);
     }
 
+    /** The first dispatch has returned; false if the response is broken, so that nothing may end it. */
+    boolean goesOn() {
+        return state.goesOn();
+    }
+
     /** Runs an action when the request ends; only after {@link #begin}. */
     void atEnd(Runnable action) {
         state.atEnd(action);

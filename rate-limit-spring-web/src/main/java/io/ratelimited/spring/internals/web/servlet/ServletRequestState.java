@@ -3,9 +3,11 @@ package io.ratelimited.spring.internals.web.servlet;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -42,6 +44,11 @@ final class ServletRequestState {
 
     private boolean followed;
     private boolean ended;
+    /** Whether the first dispatch has returned, and the response goes on. */
+    private boolean goesOn;
+    /** Whether a write of the response has failed. */
+    private boolean broken;
+
     private volatile boolean over;
 
     /** The first call of a dispatch that has asked for a use of a limit. */
@@ -102,6 +109,41 @@ final class ServletRequestState {
         }
     }
 
+    /** The body of a response; if limits wait for its end, one whose failure ends it. */
+    static ServletOutputStream followed(ServletRequest request, ServletOutputStream body) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasActions()
+                ? new FollowedOutput(body, state)
+                : body;
+    }
+
+    /** Nothing more of a response reaches the client. */
+    static void broken(ServletRequest request, IOException cause) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasActions()) {
+            state.broken(cause);
+        }
+    }
+
+    private synchronized boolean hasActions() {
+        return !atEnd.isEmpty();
+    }
+
+    void broken(IOException cause) {
+        failed(cause);
+        synchronized (this) {
+            broken = true;
+            if (!goesOn) {
+                return;
+            }
+        }
+        end();
+    }
+
+    /** The first dispatch has returned; false if the response is broken, so that nothing may end it. */
+    synchronized boolean goesOn() {
+        goesOn = true;
+        return !broken;
+    }
+
     void rejected() {
         rejected = true;
     }
@@ -159,6 +201,8 @@ final class ServletRequestState {
     /** The caller will {@link #end} the request. */
     synchronized void begin() {
         followed = true;
+        goesOn = false;
+        broken = false;
         ended = false;
         over = false;
     }
