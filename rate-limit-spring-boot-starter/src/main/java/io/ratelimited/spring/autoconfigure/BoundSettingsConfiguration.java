@@ -6,10 +6,13 @@ import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.limit.SettingsSource;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
 
-/** The source of the settings; imported first, so that the properties are not read without Spring Boot's binder. */
+/** The source of the settings, and checks of the names of properties; imported first, so that Spring Boot's binder reads them. */
 @InternalConfiguration
 class BoundSettingsConfiguration {
 
@@ -17,6 +20,17 @@ class BoundSettingsConfiguration {
     @InternalBean("io.ratelimited.settings")
     SettingsSource rateLimitSettings(RateLimitProperties properties, Environment environment) {
         return new BoundSettings(properties, environment);
+    }
+
+    @InternalBean("io.ratelimited.unboundProperties")
+    static ConfigurationPropertiesBindHandlerAdvisor unboundProperties() {
+        return UnboundProperties::new;
+    }
+
+    @InternalBean("io.ratelimited.ignoredProperties")
+    @Lazy(false)
+    static IgnoredProperties ignoredProperties(ApplicationContext context) {
+        return new IgnoredProperties(context);
     }
 
     /** In the context whose limits the others of a hierarchy share. */

@@ -26,7 +26,7 @@ import org.springframework.context.annotation.Role;
         beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @EnableConfigurationProperties(RateLimitProperties.class)
-@Import({PropertyNames.class, BoundSettingsConfiguration.class, RateLimitConfiguration.class})
+@Import({BoundSettingsConfiguration.class, RateLimitConfiguration.class})
 public final class RateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.routeLimits")

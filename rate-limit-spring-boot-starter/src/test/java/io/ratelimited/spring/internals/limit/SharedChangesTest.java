@@ -64,7 +64,7 @@ class SharedChangesTest {
             }
 
             assertThat(limit.ownBudgets()).isEqualTo(1);
-            assertThat(limit.ownLimiters()).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM);
+            assertThat(limit.budgets().limiters).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM);
         });
     }
 

@@ -7,7 +7,6 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.internals.limit.CallerBudgets.Budget;
-import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.LogText;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -57,9 +56,9 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
 
     /** Makes room for another budget: many of those given for a time, here or by other instances, may be over. */
     private static void forgetUnused(ConfiguredLimit limit) {
-        if (limit.ownLimiters().size() >= MAXIMUM) {
-            CallerBudgets own = limit.budgets();
-            limit.ownLimiters().keySet().retainAll(own == null ? Set.of() : own.texts());
+        CallerBudgets own = limit.budgets();
+        if (own.limiters.size() >= MAXIMUM) {
+            own.limiters.keySet().retainAll(own.texts());
         }
     }
 
@@ -86,7 +85,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
             }
             return found;
         }
-        RateLimiter known = limit.ownLimiters().get(text);
+        RateLimiter known = limit.budgets().limiters.get(text);
         if (known != null) {
             return known;
         }
@@ -96,7 +95,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         limit.blockUses().suit(made);
         limit.reportBlocks(made);
         forgetUnused(limit);
-        limit.ownLimiters().put(text, made);
+        limit.budgets().limiters.put(text, made);
         return made;
     }
 
@@ -113,7 +112,8 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
     /** Budgets follow a change of their limit. Those that it cannot have stay as they were, with one warning of all. */
     void limitChanged(ConfiguredLimit limit) {
         Map<String, String> problems = new HashMap<>();
-        limit.ownLimiters().forEach((text, limiter) -> {
+        CallerBudgets own = limit.budgets();
+        own.limiters.forEach((text, limiter) -> {
             try {
                 Limit changed = limit.blockUses()
                         .suited(resolve(limit, ChangeText.read(text, Map.of())).limit());
@@ -124,10 +124,6 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
                 problems.put(text, String.valueOf(ex.getMessage()));
             }
         });
-        CallerBudgets own = limit.budgets();
-        if (own == null) {
-            return;
-        }
         own.notApplied().forEach((caller, budget) -> own.put(caller, tried(limit, budget)));
         own.unsuited.clear();
         own.budgets.forEach((caller, budget) -> {
@@ -150,7 +146,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         }
         String callers = own.unsuited.keySet().stream()
                 .limit(SHOWN)
-                .map(KeyMask::mask)
+                .map(own::mask)
                 .collect(Collectors.joining(", ", "", own.unsuited.size() > SHOWN ? ", ..." : ""));
         Set<String> reasons = own.unsuited.entrySet().stream()
                 .map(entry -> {
@@ -175,23 +171,13 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         }
     }
 
-    /** @throws InvalidRateLimitException when as many callers have one as may have */
-    void put(ConfiguredLimit limit, String caller, Budget budget) {
-        CallerBudgets own = limit.budgets();
-        if (own == null) {
-            own = new CallerBudgets(ticker, limit.sharedChanges() != null);
-        }
-        own.put(caller, budget);
-        limit.budgets(own);
-    }
-
     /** Gives a caller of a limit of this instance a budget. */
     void assign(ConfiguredLimit limit, String caller, String text, @Nullable Long endsAt) {
         CallerBudgets own = limit.budgets();
-        if (own != null && own.find(caller) == null && own.size() >= MAXIMUM) {
+        if (own.find(caller) == null && own.size() >= MAXIMUM) {
             throw full(limit);
         }
-        put(limit, caller, new Budget(text, limiter(limit, text), null, 0, endsAt));
+        own.put(caller, new Budget(text, limiter(limit, text), null, 0, endsAt));
     }
 
     static InvalidRateLimitException full(ConfiguredLimit limit) {
@@ -200,16 +186,6 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
                 place(limit),
                 MAXIMUM + " callers have an override, which is the maximum",
                 "Nothing was changed; remove one of them, or assign a tier with the tier expression.");
-    }
-
-    void remove(ConfiguredLimit limit, String caller) {
-        CallerBudgets own = limit.budgets();
-        if (own != null) {
-            own.remove(caller);
-            if (own.size() == 0) {
-                limit.budgets(null);
-            }
-        }
     }
 
     /** Applies the shared budgets of all callers when this instance begins to follow them: that is no change to report. */
@@ -224,7 +200,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         if (apply(limit, caller, change)) {
             reports.add(
                     limit.name(),
-                    KeyMask.ofDigest(caller),
+                    limit.budgets().mask(caller),
                     before,
                     members(limit, caller),
                     Scope.FLEET,
@@ -237,9 +213,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
     /** Warns when twice as many callers as in the last warning have a budget that this instance cannot apply. */
     private static void warnOfMore(ConfiguredLimit limit) {
         CallerBudgets own = limit.budgets();
-        if (own != null
-                && own.unsuited.size() > own.warnedOf.size()
-                && own.unsuited.size() >= 2 * own.warnedOf.size()) {
+        if (own.unsuited.size() > own.warnedOf.size() && own.unsuited.size() >= 2 * own.warnedOf.size()) {
             warn(limit, own);
         }
     }
@@ -251,26 +225,24 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
      */
     private boolean apply(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change) {
         CallerBudgets own = limit.budgets();
-        Budget before = own == null ? null : own.find(caller);
+        Budget before = own.find(caller);
         if (change == null || change.text().isEmpty()) {
-            remove(limit, caller);
+            own.remove(caller);
             return before != null;
         }
         Budget next = new Budget(change.text(), null, null, change.version(), change.endsAt());
         if (before != null && before.version() == change.version()) {
-            put(
-                    limit,
+            own.put(
                     caller,
                     new Budget(before.text(), before.limiter(), before.problem(), next.version(), next.endsAt()));
             return false;
         }
-        put(limit, caller, tried(limit, next));
+        own.put(caller, tried(limit, next));
         return before == null || !before.lastsAs(next);
     }
 
     /** The members of a caller's budget, as {@link CallerBudgets#describe} shows them. */
     private static Map<String, Object> members(ConfiguredLimit limit, String caller) {
-        CallerBudgets own = limit.budgets();
-        return own == null ? Map.of() : own.members(caller);
+        return limit.budgets().members(caller);
     }
 }

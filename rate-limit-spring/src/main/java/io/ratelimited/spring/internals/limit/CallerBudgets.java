@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.util.HashMap;
@@ -21,6 +22,9 @@ final class CallerBudgets {
     private final Ticker ticker;
     private final boolean shared;
     final Map<String, Budget> budgets = new ConcurrentHashMap<>();
+
+    /** Limiters of budgets that are not those of a tier, by their texts. Changed with the lock of {@link LimitChanges}. */
+    final Map<String, RateLimiter> limiters = new ConcurrentHashMap<>();
     /** Reasons why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
     final Map<String, String> unsuited = new LinkedHashMap<>();
     /** The callers of the last warning. Guarded by {@link LimitChanges}. */
@@ -61,13 +65,13 @@ final class CallerBudgets {
         this.shared = shared;
     }
 
-    static @Nullable CallerBudgets copy(@Nullable CallerBudgets source) {
-        if (source == null) {
-            return null;
-        }
-        CallerBudgets copy = new CallerBudgets(source.ticker, source.shared);
-        copy.budgets.putAll(source.budgets);
-        return copy;
+    /** Remembers the budgets, for tests; running the result brings them back. */
+    Runnable memento() {
+        Map<String, Budget> before = Map.copyOf(budgets);
+        return () -> {
+            budgets.clear();
+            budgets.putAll(before);
+        };
     }
 
     /** The name of a caller: the text of its key, or its digest. As in the endpoint, 42 is the string and the number. */
@@ -77,6 +81,11 @@ final class CallerBudgets {
             text = text.substring(text.indexOf(')') + 1);
         }
         return shared ? CanonicalKey.digest(text) : text;
+    }
+
+    /** The mask of a caller, which is that of its key wherever it is shown. */
+    String mask(String caller) {
+        return shared ? KeyMask.ofDigest(caller) : KeyMask.mask(caller);
     }
 
     /** The limiter of a caller; the other one for a caller without a budget of its own. */

@@ -20,7 +20,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -49,11 +48,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Map<LimitProperty, Object> definition;
     private volatile Settings settings;
     private volatile Shared shared = Shared.NONE;
-    /** Null while no caller has a budget of its own. */
-    private volatile @Nullable CallerBudgets budgets;
-    /** Limiters of budgets that are not those of a tier, by their texts. Changed with the lock of {@link LimitChanges}. */
-    private final Map<String, RateLimiter> ownLimiters = new ConcurrentHashMap<>();
-
+    private final CallerBudgets budgets;
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
     private volatile boolean keyed;
@@ -79,6 +74,7 @@ public final class ConfiguredLimit implements NamedLimit {
             BlockReports blockReports,
             Ticker ticker) {
         this.backend = backend;
+        this.budgets = new CallerBudgets(ticker, backend.sharedChanges() != null);
         this.blockReports = blockReports;
         this.candidates = new LimitCandidates(this, ticker);
         this.definition = definition;
@@ -348,7 +344,7 @@ public final class ConfiguredLimit implements NamedLimit {
     public List<RateLimiter> limiters() {
         List<RateLimiter> all = new ArrayList<>(tiers.values());
         all.add(0, limiter);
-        all.addAll(ownLimiters.values());
+        all.addAll(budgets.limiters.values());
         return all;
     }
 
@@ -391,8 +387,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param limiter that of the limit or of the caller's tier, which applies unless the caller has a budget of its own
      */
     public RateLimiter limiterOf(@Nullable Object key, RateLimiter limiter) {
-        CallerBudgets own = budgets;
-        return own == null || key == null ? limiter : own.limiter(key, limiter);
+        return key == null || budgets.budgets.isEmpty() ? limiter : budgets.limiter(key, limiter);
     }
 
     /** {@link #limiterOf} for a call that states no tier: by the numbers with which the key has called last. */
@@ -402,23 +397,16 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Returns how many callers have a budget of their own. */
     public int ownBudgets() {
-        CallerBudgets own = budgets;
-        return own == null ? 0 : own.size();
+        return budgets.size();
     }
 
     /** The budget of a caller, as {@link CallerBudgets#describe} shows it; empty if it has none of its own. */
     public Map<String, Object> ownBudget(Object key) {
-        CallerBudgets own = budgets;
-        return own == null ? Map.of() : own.describe(key);
+        return budgets.describe(key);
     }
 
-    @Nullable
     CallerBudgets budgets() {
         return budgets;
-    }
-
-    void budgets(@Nullable CallerBudgets changed) {
-        budgets = changed;
     }
 
     /** Forgets what a key has used, whichever limit of this name applies to it, and its block. */
@@ -432,10 +420,6 @@ public final class ConfiguredLimit implements NamedLimit {
     void close() {
         limiters().forEach(RateLimiter::close);
         candidates.close();
-    }
-
-    Map<String, RateLimiter> ownLimiters() {
-        return ownLimiters;
     }
 
     LimiterFactory backend() {

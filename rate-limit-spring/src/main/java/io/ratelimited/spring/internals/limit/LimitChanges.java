@@ -205,7 +205,7 @@ public final class LimitChanges {
         synchronized (this) {
             Map<String, Object> before = limit.ownBudget(key);
             if (text.isEmpty()) {
-                budgets.remove(limit, caller);
+                limit.budgets().remove(caller);
             } else {
                 Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
                 budgets.assign(limit, caller, text, endsAt);

@@ -130,10 +130,10 @@ public final class LimitRegistry {
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
         ConfiguredLimit.Settings settings = limit.settings();
-        CallerBudgets budgets = CallerBudgets.copy(limit.budgets());
+        Runnable budgets = limit.budgets().memento();
         return () -> {
             limit.settings(settings);
-            limit.budgets(CallerBudgets.copy(budgets));
+            budgets.run();
         };
     }
 

@@ -282,6 +282,12 @@ class ChangeRacesTest {
         });
     }
 
+    @Test
+    void aWarningOfACallerMasksItAsEveryOtherPlaceDoes(CapturedLog output) {
+        fleet.put("search", CanonicalKey.digest("ann"), "tier=platinum", null);
+        run(() -> assertThat(output).contains("overrides of 1 callers (" + KeyMask.mask("ann") + ")"));
+    }
+
     private static void burst(Node node, long burst) {
         node.limits.change("search", LimitChange.of("burst", String.valueOf(burst)));
     }
