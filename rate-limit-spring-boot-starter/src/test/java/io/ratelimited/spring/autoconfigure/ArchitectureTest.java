@@ -227,7 +227,7 @@ class ArchitectureTest {
                 .filteredOn(name -> !name.matches(".*[.](reactive|graphql)[.][^.]+"))
                 .containsExactlyInAnyOrder(
                         "io.ratelimited.spring.internals.aop.ReactiveCalls",
-                        "io.ratelimited.spring.internals.aop.ReactiveCalls$Subscription",
+                        "io.ratelimited.spring.internals.aop.ReactiveCalls$Subscribed",
                         "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
                         "io.ratelimited.spring.internals.call.Continuations$Parallel",
                         "io.ratelimited.spring.internals.call.EventLoops$Reactor",

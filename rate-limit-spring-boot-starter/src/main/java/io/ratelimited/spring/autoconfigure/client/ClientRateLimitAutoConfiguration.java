@@ -4,6 +4,8 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.fields.RateLimitHeaderReader;
+import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.client.BlockingClientInterceptor;
@@ -47,9 +49,7 @@ import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationListener;
-import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.context.event.ContextClosedEvent;
@@ -78,13 +78,11 @@ public final class ClientRateLimitAutoConfiguration {
     private static final String OK_HTTP = "okhttp3.OkHttpClient";
 
     /** The clients, and the end of their waits, in the context of a hierarchy that has the limits. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnMissingBean(LimitedClients.class)
     static class ClientsConfiguration {
 
-        @Bean("io.ratelimited.rateLimitedClients")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitedClients")
         @Lazy(false)
         LimitedClients rateLimitedClients(
                 RateLimitProperties properties,
@@ -105,8 +103,7 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
-        @Bean("io.ratelimited.closingClients")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.closingClients")
         ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
             return event -> {
                 if (event.getApplicationContext() == context) {
@@ -121,8 +118,7 @@ public final class ClientRateLimitAutoConfiguration {
      * the limits, which would know of neither. Calls that are limited are sent once. It reports which host has responded. The
      * first customizer, so that an application can decide otherwise.
      */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({
         HttpClientBuilder.class,
         HttpComponentsClientHttpRequestFactoryBuilder.class,
@@ -130,8 +126,7 @@ public final class ClientRateLimitAutoConfiguration {
     })
     static class ApacheConfiguration {
 
-        @Bean("io.ratelimited.sentOnce")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.sentOnce")
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
                 LimitedClients clients) {
@@ -141,8 +136,7 @@ public final class ClientRateLimitAutoConfiguration {
     }
 
     /** As {@link ApacheConfiguration}, for {@code WebClient}. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({
         HttpAsyncClientBuilder.class,
         HttpComponentsClientHttpConnectorBuilder.class,
@@ -150,8 +144,7 @@ public final class ClientRateLimitAutoConfiguration {
     })
     static class ReactiveApacheConfiguration {
 
-        @Bean("io.ratelimited.sentOnceWithoutThread")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.sentOnceWithoutThread")
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpConnectorBuilderCustomizer<HttpComponentsClientHttpConnectorBuilder> sentOnceWithoutThread(
                 LimitedClients clients) {
@@ -161,8 +154,7 @@ public final class ClientRateLimitAutoConfiguration {
     }
 
     /** Reactor Netty reports which host has responded. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({
         HttpClient.class,
         ReactorClientHttpConnectorBuilder.class,
@@ -172,8 +164,7 @@ public final class ClientRateLimitAutoConfiguration {
     })
     static class ReactorConfiguration {
 
-        @Bean("io.ratelimited.answeringHost")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.answeringHost")
         ClientHttpConnectorBuilderCustomizer<ReactorClientHttpConnectorBuilder> answeringHost(
                 ReactiveClientFilter filter) {
             return builder -> builder.withHttpClientCustomizer(reactor -> reactor.doOnResponse((response, connection) ->
@@ -185,33 +176,28 @@ public final class ClientRateLimitAutoConfiguration {
      * Blocking clients. The last customizer, so that its interceptor stands innermost. Without any client of the properties there
      * is no interceptor: with one, Spring keeps request bodies in memory.
      */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
     static class BlockingConfiguration {
 
-        @Bean("io.ratelimited.rateLimitClientInterceptor")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitClientInterceptor")
         BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
             return new BlockingClientInterceptor(clients);
         }
 
-        @Bean("io.ratelimited.rateLimitRestClientCustomizer")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitRestClientCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
             return builder -> builder.requestInterceptor(interceptor);
         }
 
-        @Bean("io.ratelimited.rateLimitRestTemplateCustomizer")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitRestTemplateCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
             return template -> template.getInterceptors().add(interceptor);
         }
 
-        @Bean("io.ratelimited.rateLimitOwnBlockingBuilders")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitOwnBlockingBuilders")
         static OwnBuilders rateLimitOwnBlockingBuilders(ObjectProvider<BlockingClientInterceptor> interceptors) {
             return new OwnBuilders(bean -> {
                 if (bean instanceof RestClient.Builder builder) {
@@ -229,8 +215,7 @@ public final class ClientRateLimitAutoConfiguration {
             }
         }
 
-        @Bean("io.ratelimited.rateLimitBlockingRedirects")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitBlockingRedirects")
         @Lazy(false)
         static FollowedRedirects<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
                 LimitedClients clients,
@@ -245,8 +230,7 @@ public final class ClientRateLimitAutoConfiguration {
                     "Apache HttpClient");
         }
 
-        @Bean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
         @Lazy(false)
         static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
                 ConfigurableListableBeanFactory beans) {
@@ -257,8 +241,7 @@ public final class ClientRateLimitAutoConfiguration {
                     "Create it with RestClientBuilderConfigurer.configure(RestClient.builder()).");
         }
 
-        @Bean("io.ratelimited.rateLimitUnlimitedRestClients")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitUnlimitedRestClients")
         @Lazy(false)
         static UnlimitedClients<RestClient> rateLimitUnlimitedRestClients(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -268,8 +251,7 @@ public final class ClientRateLimitAutoConfiguration {
                     "Build it with a RestClient.Builder of Spring Boot.");
         }
 
-        @Bean("io.ratelimited.rateLimitUnlimitedRestTemplates")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitUnlimitedRestTemplates")
         @Lazy(false)
         static UnlimitedClients<RestTemplate> rateLimitUnlimitedRestTemplates(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -289,26 +271,22 @@ public final class ClientRateLimitAutoConfiguration {
     }
 
     /** Clients without threads. The last customizer, so that its filter stands innermost. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
     static class ReactiveConfiguration {
 
-        @Bean("io.ratelimited.rateLimitClientFilter")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitClientFilter")
         ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
             return new ReactiveClientFilter(clients);
         }
 
-        @Bean("io.ratelimited.rateLimitWebClientCustomizer")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitWebClientCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
             return builder -> builder.filter(filter);
         }
 
-        @Bean("io.ratelimited.rateLimitOwnBuilders")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitOwnBuilders")
         static OwnBuilders rateLimitOwnBuilders(ObjectProvider<ReactiveClientFilter> filters) {
             return new OwnBuilders(bean -> {
                 if (bean instanceof WebClient.Builder builder && !isLimited(builder)) {
@@ -317,8 +295,7 @@ public final class ClientRateLimitAutoConfiguration {
             });
         }
 
-        @Bean("io.ratelimited.rateLimitReactiveRedirects")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitReactiveRedirects")
         @Lazy(false)
         static FollowedRedirects<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
                 LimitedClients clients,
@@ -333,8 +310,7 @@ public final class ClientRateLimitAutoConfiguration {
                     "Reactor Netty");
         }
 
-        @Bean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
         @Lazy(false)
         static UnlimitedClients<WebClient.Builder> rateLimitUnlimitedWebClientBuilders(
                 ConfigurableListableBeanFactory beans) {
@@ -345,8 +321,7 @@ public final class ClientRateLimitAutoConfiguration {
                     "Apply the beans of type WebClientCustomizer to it.");
         }
 
-        @Bean("io.ratelimited.rateLimitUnlimitedWebClients")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitUnlimitedWebClients")
         @Lazy(false)
         static UnlimitedClients<WebClient> rateLimitUnlimitedWebClients(ConfigurableListableBeanFactory beans) {
             return new UnlimitedClients<>(
@@ -364,25 +339,21 @@ public final class ClientRateLimitAutoConfiguration {
     }
 
     /** Clients that are built on OkHttp, by the application or by Spring AI for the SDKs of OpenAI and Anthropic. */
-    @Configuration(proxyBeanMethods = false)
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @InternalConfiguration
     @ConditionalOnClass(OkHttpClient.class)
     static class OkHttpConfiguration {
 
-        @Bean("io.ratelimited.rateLimitInterceptor")
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalBean("io.ratelimited.rateLimitInterceptor")
         RateLimitInterceptor rateLimitInterceptor(LimitedClients clients) {
             return new OkHttpInterceptor(clients);
         }
 
         /** The last customizer, so that its interceptor stands innermost. */
-        @Configuration(proxyBeanMethods = false)
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalConfiguration
         @ConditionalOnClass(OpenAiHttpClientBuilderCustomizer.class)
         static class OpenAiConfiguration {
 
-            @Bean("io.ratelimited.rateLimitOpenAiCustomizer")
-            @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+            @InternalBean("io.ratelimited.rateLimitOpenAiCustomizer")
             @Order(Ordered.LOWEST_PRECEDENCE)
             OpenAiHttpClientBuilderCustomizer rateLimitOpenAiCustomizer(RateLimitInterceptor interceptor) {
                 return builder -> builder.interceptor(interceptor);
@@ -390,13 +361,11 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         /** As {@link OpenAiConfiguration}. */
-        @Configuration(proxyBeanMethods = false)
-        @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+        @InternalConfiguration
         @ConditionalOnClass(AnthropicHttpClientBuilderCustomizer.class)
         static class AnthropicConfiguration {
 
-            @Bean("io.ratelimited.rateLimitAnthropicCustomizer")
-            @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+            @InternalBean("io.ratelimited.rateLimitAnthropicCustomizer")
             @Order(Ordered.LOWEST_PRECEDENCE)
             AnthropicHttpClientBuilderCustomizer rateLimitAnthropicCustomizer(RateLimitInterceptor interceptor) {
                 return builder -> builder.interceptor(interceptor);
