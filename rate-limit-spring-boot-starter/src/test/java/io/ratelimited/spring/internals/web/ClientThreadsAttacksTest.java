@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.net.httpserver.HttpServer;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.TestLimits;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.http.HttpResponse;
@@ -57,7 +59,9 @@ class ClientThreadsAttacksTest {
                 slow.add(server.getAsync("/slow?user=u"));
             }
             // One goes, and four wait.
-            Threads.until(() -> done(slow) == 1);
+            RateLimiter limiter =
+                    TestLimits.of(server.context).configured("slow").limiter();
+            Threads.until(() -> done(slow) == 1 && limiter.waiting() == 4);
             List<CompletableFuture<HttpResponse<String>>> calls = new ArrayList<>();
             for (int i = 0; i < 20; i++) {
                 calls.add(server.getAsync("/call"));
