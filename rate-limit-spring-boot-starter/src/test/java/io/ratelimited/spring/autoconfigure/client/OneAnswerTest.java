@@ -31,7 +31,6 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
 import org.springframework.context.ApplicationContext;
-import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
@@ -160,7 +159,6 @@ class OneAnswerTest {
 
     private void with(Client client, Calls calls) {
         Contexts.runner(ticker)
-                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         HttpClientAutoConfiguration.class,
                         ImperativeHttpClientAutoConfiguration.class,
@@ -309,7 +307,6 @@ class OneAnswerTest {
     @EnumSource(names = {"REST_CLIENT_JDK", "WEB_CLIENT_JDK"})
     void withoutRedirectsNoOtherHostAnswers(Client client, CapturedOutput log) {
         Contexts.runner(ticker)
-                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         HttpClientAutoConfiguration.class,
                         ImperativeHttpClientAutoConfiguration.class,
