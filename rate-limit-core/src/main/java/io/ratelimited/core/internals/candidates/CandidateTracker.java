@@ -82,10 +82,7 @@ public final class CandidateTracker {
     /** By the first bits of their hash, the keys that are followed whatever it is. */
     private volatile BitSet heavy = new BitSet(1 << HEAVY_BITS);
 
-    /**
-     * Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds.
-     * The second number is that of dropped keys, under the lock.
-     */
+    /** Calls that are not followed, by threads. Two threads of one number may lose a call that they make within a few nanoseconds. */
     private final long[] skipped = new long[THREADS * LINE];
 
     /** The hashes of calls that were looked at. Races lose one; so they do below. */
@@ -100,8 +97,10 @@ public final class CandidateTracker {
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
-    /** Keys that were found to make many calls. Guarded by the lock. */
+    /** Keys that were found to make many calls. Guarded by the lock, as the next one. */
     private int heavies;
+    /** Calls of keys that were dropped. */
+    private long past;
 
     /**
      * @param live the limit beside which they are tried
@@ -274,7 +273,7 @@ public final class CandidateTracker {
         keys.values().removeIf(tracked -> {
             tracked.heavy = most.contains(tracked);
             boolean dropped = !tracked.heavy && (tracked.hash & mask) != 0;
-            skipped[1] += dropped ? tracked.flush() : 0;
+            past += dropped ? tracked.flush() : 0;
             return dropped;
         });
     }
@@ -288,7 +287,7 @@ public final class CandidateTracker {
             keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked));
             long calls = whole.stream().mapToLong(Tracked::flush).sum();
             long ofSample = sample.stream().mapToLong(Tracked::flush).sum();
-            long others = ofSample + LongStream.of(skipped).sum();
+            long others = ofSample + past + LongStream.of(skipped).sum();
             return new CandidateReport(
                     calls + others,
                     IntStream.range(0, limits.size())

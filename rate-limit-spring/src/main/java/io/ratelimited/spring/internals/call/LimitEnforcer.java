@@ -314,8 +314,8 @@ public final class LimitEnforcer {
             LimitRequest[] requests, @Nullable CurrentRequest current, Callbacks callbacks) {
         tryCandidates(requests);
         LimitRequest[] enforced = LimitRequest.enforced(requests);
-        CompletableFuture<Admission> entered = new CompletableFuture<>();
         if (enforced.length == 0) {
+            CompletableFuture<Admission> entered = new CompletableFuture<>();
             complete(requests, enforced, current, null, entered);
             return entered;
         }
@@ -334,6 +334,7 @@ public final class LimitEnforcer {
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
+        CompletableFuture<Admission> entered = new CompletableFuture<>();
         asked.whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);

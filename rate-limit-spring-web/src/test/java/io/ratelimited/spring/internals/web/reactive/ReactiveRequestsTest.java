@@ -1,12 +1,18 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.fields.HeaderStyle;
+import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import java.security.Principal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
 import org.springframework.mock.web.server.MockServerWebExchange;
@@ -38,5 +44,36 @@ final class ReactiveRequestsTest {
         ReactiveCurrentRequest request = requests.with(exchange, Mono::just).block();
         assertThat(request).isNotNull();
         assertThat(request.principal()).isSameAs(user);
+    }
+
+    /** Event loops run the code of many requests, and code without one. */
+    @Test
+    void aThreadHasARequestOnlyWhileItRunsItsCode() {
+        requests.prepare(word -> false);
+        ReactiveCurrentRequest one = request("/one");
+        ReactiveCurrentRequest other = request("/other");
+        List<@Nullable CurrentRequest> seen = new ArrayList<>();
+        one.run(() -> {
+            other.run(() -> seen.add(requests.current()));
+            one.run(() -> seen.add(requests.current()));
+            seen.add(requests.current());
+        });
+        seen.add(requests.current());
+        assertThatThrownBy(() -> one.run(() -> {
+                    throw new IllegalStateException();
+                }))
+                .isInstanceOf(IllegalStateException.class);
+        seen.add(requests.current());
+        one.onThread(() -> Mono.just(1)).block();
+        seen.add(requests.current());
+        FollowedResponse.of(one, Mono.fromRunnable(() -> seen.add(requests.current())))
+                .block();
+        seen.add(requests.current());
+        assertThat(seen).containsExactly(other, one, one, null, null, null, one, null);
+    }
+
+    private ReactiveCurrentRequest request(String path) {
+        ServerWebExchange exchange = MockServerWebExchange.from(MockServerHttpRequest.get(path));
+        return Objects.requireNonNull(requests.with(exchange, Mono::just).block());
     }
 }
