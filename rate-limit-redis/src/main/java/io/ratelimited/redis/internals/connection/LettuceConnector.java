@@ -43,7 +43,7 @@ public final class LettuceConnector implements RedisConnector {
     private static final Duration STEP = Duration.ofSeconds(4);
 
     /** The same for servers that only name the primaries: others of them can be asked. */
-    private static final Duration DISCOVERY = Duration.ofMillis(600);
+    private static final Duration DISCOVERY = Duration.ofMillis(400);
 
     private static final Duration LONGEST_CLOSE = Duration.ofSeconds(1);
 
