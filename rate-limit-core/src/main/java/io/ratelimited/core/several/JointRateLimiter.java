@@ -30,10 +30,11 @@ public interface JointRateLimiter extends RateLimiter {
     CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos, Callbacks callbacks);
 
     /**
-     * {@link #peek} for a call that another limit has rejected, so that the rejection also names this limit. Never admits a
-     * call. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
+     * {@link #peek} for a call under several limits, before it is charged, or after another limit has rejected it, so that the
+     * rejection also names this limit. Takes no permits. A key whose caller has other numbers now goes on by them, as if the
+     * call had been rejected. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
      *
-     * @param knownNanos how long the decision can be cached, more than 0 and at most one second
+     * @param knownNanos how long the decision can be cached, at most one second; 0 if it must be new
      */
     default Decision look(Call call, long knownNanos) {
         return peek(call);

@@ -257,7 +257,7 @@ final class Transaction {
     private CompletionStage<Decision> peek(Claim claim, long permits, long knownNanos) {
         RateLimiter limiter = claim.limiter();
         Claim together = AllOf.withPermits(claim, permits);
-        if (knownNanos > 0 && limiter instanceof JointRateLimiter joint) {
+        if (limiter instanceof JointRateLimiter joint) {
             return callbacks == null
                     ? completed(joint.look(together, knownNanos))
                     : joint.lookAsync(together, knownNanos);

@@ -304,7 +304,7 @@ final class MultiLimitCall {
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
         return askThenTake(
                 part -> part.limiter
-                        .peekInRedis(part.caller, part.wanted.withPermits(part.together), 0)
+                        .lookInRedis("ask", part.caller, part.wanted.withPermits(part.together), 0)
                         .exceptionally(failure -> part.limiter.peekWithoutRedis(
                                 part.caller, part.wanted.withPermits(part.together), failure)),
                 part -> part.limiter
