@@ -17,8 +17,9 @@ public interface JointRateLimiter extends RateLimiter {
     boolean decidesWith(RateLimiter other);
 
     /**
-     * Takes the permits of all claims or of none, and refunds them if it fails halfway. A permit for a call in flight is left
-     * for later if {@link AllOf#placeLater} says so. A rejection can be a violation, as in {@link #reserve}.
+     * Takes the permits of all claims or of none, and refunds them if it fails halfway. {@link AllOf#reserveEach} does so for
+     * claims that cannot be decided in one step, such as permits for calls in flight, which a call that waits takes later. A
+     * rejection can be a violation, as in {@link #reserve}.
      *
      * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 if it does not wait

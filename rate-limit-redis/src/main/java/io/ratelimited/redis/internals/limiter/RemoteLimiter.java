@@ -223,6 +223,28 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     /**
+     * {@link #look} for one of several limits: does not block.
+     *
+     * @param failure the reason why Redis has not decided; null to ask it
+     */
+    CompletableFuture<Decision> askOfSeveral(Call call, @Nullable Throwable failure) {
+        String text = CanonicalKey.textOrNull(call.key());
+        Wanted wanted = wanted(text, call);
+        return (failure == null
+                        ? lookInRedis("ask", text, wanted, 0)
+                        : CompletableFuture.<Decision>failedFuture(failure))
+                .exceptionally(reason -> peekWithoutRedis(text, wanted, reason));
+    }
+
+    /** {@link #reserve}, as {@link #askOfSeveral}. */
+    CompletableFuture<Reservation> takeOfSeveral(Call call, @Nullable Throwable failure) {
+        String text = CanonicalKey.textOrNull(call.key());
+        Wanted wanted = wanted(text, call);
+        return (failure == null ? reserveInRedis(text, wanted) : CompletableFuture.<Reservation>failedFuture(failure))
+                .exceptionally(reason -> reserveWithoutRedis(text, wanted, reason));
+    }
+
+    /**
      * Fails when Redis does not answer in time.
      *
      * @param operation peek for a look from outside, which changes nothing; ask for a call, which its key then follows to the
