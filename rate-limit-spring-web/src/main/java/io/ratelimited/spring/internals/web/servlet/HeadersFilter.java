@@ -77,6 +77,7 @@ public final class HeadersFilter implements Filter {
             ServletRequestState.restoreFields(request, httpResponse);
         }
         request.setAttribute(RESPONSE, httpResponse);
+        ServletRequestState.dispatched(request);
         chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
             @Override
             public ServletOutputStream getOutputStream() throws IOException {
@@ -99,5 +100,6 @@ public final class HeadersFilter implements Filter {
                 ServletRequestState.restoreFields(request, httpResponse);
             }
         });
+        ServletRequestState.returned(request);
     }
 }
