@@ -25,7 +25,6 @@ final class ServletRequestState {
 
     private static final LogText.Lines LOG = LogText.lines(ServletRequestState.class);
     private static final String ATTRIBUTE = ServletRequestState.class.getName();
-    private static final Runnable NO_ALARM = () -> {};
     /** How much later than at its timeout a response ends of which its server says nothing: Tomcat looks once a second. */
     private static final long LOST_AFTER_MILLIS = 1_000;
 
@@ -58,8 +57,8 @@ final class ServletRequestState {
 
     private volatile boolean over;
 
-    /** Stops the alarm for a timeout that the server loses. */
-    private Runnable stopAlarm = NO_ALARM;
+    /** Stops the alarm for a timeout that the server loses; null if there is none. */
+    private @Nullable Runnable stopAlarm;
 
     /** The first call of a dispatch that has asked for a use of a limit. */
     private record Call(String use, HttpServletRequest dispatched, DispatcherType type) {}
@@ -201,8 +200,10 @@ final class ServletRequestState {
 
     /** The server does not lose the timeout of the response. */
     synchronized void heard() {
-        stopAlarm.run();
-        stopAlarm = NO_ALARM;
+        if (stopAlarm != null) {
+            stopAlarm.run();
+            stopAlarm = null;
+        }
     }
 
     void rejected() {
