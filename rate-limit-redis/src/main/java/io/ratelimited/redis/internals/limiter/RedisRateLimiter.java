@@ -518,12 +518,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         String text = CanonicalKey.textOrNull(call.key());
-        if (text == null) {
-            return refusal;
+        if (refusal.source() == Source.FALLBACK) {
+            return local.refused(parameters(), text, name(text), wanted(text, call), refusal);
         }
-        return refusal.source() == Source.FALLBACK
-                ? local.refused(parameters(), text, wanted(text, call), refusal)
-                : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
+        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override

@@ -77,7 +77,9 @@ public final class HeadersFilter implements Filter {
             ServletRequestState.restoreFields(request, httpResponse);
         }
         request.setAttribute(RESPONSE, httpResponse);
-        ServletRequestState.dispatched(request);
+        if (request.getDispatcherType() != DispatcherType.REQUEST) {
+            ServletRequestState.dispatched(request);
+        }
         chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
             @Override
             public ServletOutputStream getOutputStream() throws IOException {
@@ -100,6 +102,8 @@ public final class HeadersFilter implements Filter {
                 ServletRequestState.restoreFields(request, httpResponse);
             }
         });
-        ServletRequestState.returned(request);
+        if (request.isAsyncStarted()) {
+            ServletRequestState.returned(request);
+        }
     }
 }

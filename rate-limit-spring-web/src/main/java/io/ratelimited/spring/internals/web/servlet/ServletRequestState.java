@@ -175,11 +175,11 @@ final class ServletRequestState {
     }
 
     /**
-     * A dispatch has returned. Jetty loses the timeout of an asynchronous response that passes before Jetty has noted its timer,
-     * and tells no listener: so what waits for the end of the response then ends by itself.
+     * A dispatch has returned, and the response goes on. Jetty loses the timeout of an asynchronous response that passes before
+     * Jetty has noted its timer, and tells no listener: so what waits for the end of the response then ends by itself.
      */
     static void returned(ServletRequest request) {
-        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && request.isAsyncStarted()) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
             try {
                 state.endAfter(request.getAsyncContext().getTimeout());
             } catch (IllegalStateException ex) {
@@ -289,7 +289,9 @@ final class ServletRequestState {
     void end() {
         List<Runnable> actions;
         synchronized (this) {
-            heard();
+            if (stopAlarm != null) {
+                heard();
+            }
             ended = true;
             actions = atEnd;
             atEnd = List.of();
