@@ -169,7 +169,8 @@ final class Transaction {
             Claim claim = claims[i];
             if (AllOf.isInMemory(claim) == inMemory) {
                 Group group = groups.stream()
-                        .filter(each -> inMemory || isDecidedWith(claims[each.numbers.get(0)], claim))
+                        .filter(each ->
+                                inMemory || takeTogether == null || isDecidedWith(claims[each.numbers.get(0)], claim))
                         .findFirst()
                         .orElse(null);
                 if (group == null) {
