@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
@@ -16,6 +17,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.LongUnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -41,27 +43,64 @@ public abstract class CallersNumbersContract {
 
     private record Grant(long at, long permits) {}
 
+    /** Another limit of a call: decided together with the first one, next to it, or elsewhere. */
+    enum Other {
+        SAME_KEY,
+        OTHER_KEY,
+        UNLIMITED,
+        IN_MEMORY
+    }
+
     /** A caller of a slow limit gets a fast one while its calls are rejected: its permits come as the rejections say. */
     @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void aCallOfSeveralLimitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown(boolean sameKey) {
+    @CsvSource({
+        "TOKEN_BUCKET, SAME_KEY",
+        "TOKEN_BUCKET, OTHER_KEY",
+        "TOKEN_BUCKET, UNLIMITED",
+        "WARM_UP, UNLIMITED",
+        "TOKEN_BUCKET, IN_MEMORY",
+        "WARM_UP, IN_MEMORY"
+    })
+    void aCallOfSeveralLimitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown(Algorithm algorithm, Other kind) {
+        Limit.Builder slowest = Limit.of("slow", algorithm).rate("1/h");
         RateLimiter slow = limiters(
-                        Limit.of("slow", Algorithm.TOKEN_BUCKET).rate("1/h").build())
+                        algorithm == Algorithm.WARM_UP
+                                ? slowest.warmup(Duration.ofSeconds(1)).build()
+                                : slowest.build())
                 .get(0);
-        RateLimiter other = limiters(
-                        Limit.of("other", Algorithm.TOKEN_BUCKET).rate("100/s").build())
-                .get(0);
-        String key = sameKey ? "k" : "of another";
-        assertThat(AllOf.reserve(List.of(Claim.of(slow, "k", 1, 0), Claim.of(other, key, 1, 0)))
-                        .isRefused())
+        Limit rate = Limit.of("other", Algorithm.TOKEN_BUCKET)
+                .rate(kind == Other.UNLIMITED ? "unlimited" : kind == Other.IN_MEMORY ? "1/s" : "100/s")
+                .build();
+        RateLimiter other = kind == Other.IN_MEMORY
+                ? new InMemoryRateLimiter(rate, ticker, 10)
+                : limiters(rate).get(0);
+        Claim beside = Claim.of(other, kind == Other.OTHER_KEY ? "of another" : "k", 1, 0);
+        assertThat(AllOf.reserve(List.of(Claim.of(slow, "k", 1, 0), beside)).isRefused())
                 .isFalse();
-        RateLimiter fast = slow.ofCallers(CallerLimit.of("1/s burst 2"));
-        List<Claim> call = List.of(Claim.of(fast, "k", 1, 0), Claim.of(other, key, 1, 0));
+        String numbers = algorithm == Algorithm.WARM_UP ? "1/s" : "1/s burst 2";
+        List<Claim> call = List.of(Claim.of(slow.ofCallers(CallerLimit.of(numbers)), "k", 1, 0), beside);
         Reservation rejected = AllOf.reserve(call);
-        assertThat(rejected.isRefused()).isTrue();
-        assertThat(rejected.decision().retryAfter()).isLessThanOrEqualTo(Duration.ofSeconds(1));
+        assertThat(AllOf.refusals(rejected)[0]).isNotNull();
+        assertThat(rejected.decision().retryAfter()).isLessThanOrEqualTo(Duration.ofSeconds(4));
         ticker.advance(rejected.decision().retryAfter());
         assertThat(AllOf.reserve(call).isRefused()).isFalse();
+    }
+
+    /** What a call has cost is known when it ends: it asks for nothing, and is rejected while its key owes permits. */
+    @Test
+    void aCallOfNoPermitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown() {
+        RateLimiter slow = limiters(Limit.of("slow", Algorithm.TOKEN_BUCKET)
+                        .rate("1/h")
+                        .charged(true)
+                        .build())
+                .get(0);
+        slow.reserve("k", 0, 0).settle(2);
+        RateLimiter fast = slow.ofCallers(CallerLimit.of("1/s burst 2"));
+        Reservation rejected = fast.reserve("k", 0, 0);
+        assertThat(rejected.isRefused()).isTrue();
+        assertThat(rejected.decision().retryAfter()).isLessThanOrEqualTo(Duration.ofSeconds(2));
+        ticker.advance(rejected.decision().retryAfter());
+        assertThat(fast.reserve("k", 0, 0).isRefused()).isFalse();
     }
 
     /**

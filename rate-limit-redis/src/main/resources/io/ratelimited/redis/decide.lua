@@ -3,7 +3,7 @@
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
 --        decides, each by itself. Then one for each limit with blocks, as block.lua says
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | keep | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
+--        2  take | ask | peek | cancel | keep | charge | renew | offend | settle | impose | forgive, a space, and the letter of each limit's family, as in
 --           Script.java; if a limit has blocks, a space and a mark of each limit, as in block.lua
 --        then the arguments of each limit, as its family says; then those of each limit with blocks, as block.lua says
 --        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
@@ -17,8 +17,9 @@
 --        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
 --        block. To impose is to have a block of level
 --        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
---        forget all of the key
--- reply  to take and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
+--        forget all of the key. To ask is to decide about a call that takes nothing now: its key follows the parameters as if it
+--        took or were rejected. To peek changes nothing
+-- reply  to take, ask and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
 --        of a group that are missing in it are refused like the last one. If a limit has blocks, a list with what block.lua
 --        reports, behind the others; a refusal by a block alone has the outcome -1
 --
@@ -185,7 +186,7 @@ for at = open(), #ARGV, #letters do
     s.changed = false
     lockout.forgive(blocks[1], blocks[1].mark == 'c' and select(2, family.charged(s, {})) or nil)
   end
-  if op == 'take' or op == 'peek' then
+  if op == 'take' or op == 'ask' or op == 'peek' then
     for call = 1, calls do
       local outcomes, refused = {}, false
       for i, asked in ipairs(group) do

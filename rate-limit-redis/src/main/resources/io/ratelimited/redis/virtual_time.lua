@@ -241,7 +241,7 @@ local function virtual_time()
       end
       s.v = now - floor(left)
     end
-    s.changed = op == 'take'
+    s.changed = op == 'take' or op == 'ask'
     return true
   end
 

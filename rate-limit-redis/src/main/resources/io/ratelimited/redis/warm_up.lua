@@ -65,7 +65,7 @@ local function warm_up()
     local stored = wu_refilled(old)
     s.n, s.nanos, s.fraction = now + min(FAR, ceil(max(0, wu_due(old)) / interval * s.interval / 1000)), 0, 0
     s.stored = old.most == 0 and s.most or s.most * (stored / old.most)
-    s.changed = op == 'take'
+    s.changed = op == 'take' or op == 'ask'
     return true
   end
 

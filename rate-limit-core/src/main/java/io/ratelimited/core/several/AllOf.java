@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,7 +36,7 @@ import org.jspecify.annotations.Nullable;
  * retry time, and does not wait for itself.
  *
  * <p>Permits for calls in flight are taken last. A call that waits for other limits takes them after that wait, if its
- * maximum wait for them is as long, or the limit is adaptive; see {@link #placeLater}. This is a second step of the same
+ * maximum wait for them is as long, or the limit is adaptive. This is a second step of the same
  * kind, which follows the first ({@link TwoSteps}).
  *
  * <p>If a call ends before it can proceed, all of its permits are refunded before the caller is notified: after a rejection,
@@ -101,6 +102,27 @@ public final class AllOf {
     }
 
     /**
+     * {@link JointRateLimiter#reserveAllAsync} for a backend that cannot decide the claims in one step: asks all limits at the
+     * same time and, if all would admit the call, charges all at the same time.
+     *
+     * @param ask decides about a claim as {@link JointRateLimiter#look} does; does not block
+     * @param take takes the permits of a claim, or rejects it; does not block
+     */
+    public static CompletableFuture<List<Reservation>> reserveEach(
+            List<Claim> claims,
+            long othersWaitNanos,
+            Function<Claim, CompletableFuture<Decision>> ask,
+            Function<Claim, CompletableFuture<Reservation>> take) {
+        return new Transaction(
+                        claims.toArray(Claim[]::new),
+                        othersWaitNanos,
+                        (claim, knownNanos) -> ask.apply(claim),
+                        take,
+                        null)
+                .reserveAll();
+    }
+
+    /**
      * Creates a rejection, without permits.
      *
      * @param refusals rejections by the index of the claim, from 0; null for a claim whose limit would admit the call
@@ -147,7 +169,7 @@ public final class AllOf {
      *
      * @param number index of the claim, from 0
      */
-    public static long permitsTogether(Claim[] claims, int number) {
+    static long permitsTogether(Claim[] claims, int number) {
         Claim last = claims[number];
         long permits = last.permits();
         for (int i = 0; permits > 0 && i < number; i++) {
@@ -172,11 +194,10 @@ public final class AllOf {
      * @param claim with a limiter in memory, or one that does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
      * @param asked the decision of the check of the claim
-     * @return a reservation that holds nothing, for the caller of {@link JointRateLimiter#reserveAll}; null if the claim must
-     *     be reserved immediately: the limit does not count calls in flight, the call does not wait, or its maximum wait is
+     * @return a reservation that holds nothing; null if the claim must be reserved immediately: the limit does not count calls in flight, the call does not wait, or its maximum wait is
      *     shorter than the wait for the other limits and the limit is not adaptive
      */
-    public static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
+    static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
         return mayTakePlaceLater(claim, othersWaitNanos)
                 ? new Later(
                         Claim.of(

@@ -17,8 +17,9 @@ public interface JointRateLimiter extends RateLimiter {
     boolean decidesWith(RateLimiter other);
 
     /**
-     * Takes the permits of all claims or of none, and refunds them if it fails halfway. A permit for a call in flight is left
-     * for later if {@link AllOf#placeLater} says so. A rejection can be a violation, as in {@link #reserve}.
+     * Takes the permits of all claims or of none, and refunds them if it fails halfway. {@link AllOf#reserveEach} does so for
+     * claims that cannot be decided in one step, such as permits for calls in flight, which a call that waits takes later. A
+     * rejection can be a violation, as in {@link #reserve}.
      *
      * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 if it does not wait
@@ -30,10 +31,11 @@ public interface JointRateLimiter extends RateLimiter {
     CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos, Callbacks callbacks);
 
     /**
-     * {@link #peek} for a call that another limit has rejected, so that the rejection also names this limit. Never admits a
-     * call. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
+     * {@link #peek} for a call under several limits, before it is charged, or after another limit has rejected it, so that the
+     * rejection also names this limit. Takes no permits. A key whose caller has other numbers now goes on by them, as if the
+     * call had been rejected. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
      *
-     * @param knownNanos how long the decision can be cached, more than 0 and at most one second
+     * @param knownNanos how long the decision can be cached, at most one second; 0 if it must be new
      */
     default Decision look(Call call, long knownNanos) {
         return peek(call);

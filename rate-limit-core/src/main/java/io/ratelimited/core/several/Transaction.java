@@ -12,12 +12,17 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One call under limits that are not all in memory: asks all, then takes in order, one backend after the other. What is taken
- * is kept in {@link #taken} as soon as it is here, and is undone in one place, whatever ends the transaction: a refusal, a
- * failure, or a call of a higher class that takes a seat. Used by one thread at a time.
+ * One call under limits that are not all in memory: asks all, then takes in order, one backend after the other. Within a backend
+ * that cannot decide in one step, it is a transaction over the claims of that backend, which takes all of them at the same time.
+ * What is taken is kept in {@link #taken} as soon as it is here, and is undone in one place, whatever ends the transaction: a
+ * refusal, a failure, or a call of a higher class that takes a seat. Used by one thread at a time.
  */
 final class Transaction {
 
@@ -25,8 +30,12 @@ final class Transaction {
     private static final Duration LONGEST_KNOWN = Duration.ofSeconds(1);
 
     private final Claim[] claims;
-    /** Null for a caller that blocks: all stages are complete then. */
-    private final @Nullable Callbacks callbacks;
+    /** Asks a limit; the answer may serve again for some nanoseconds. */
+    private final BiFunction<Claim, Long, CompletionStage<Decision>> ask;
+
+    private final Function<Claim, ? extends CompletionStage<Reservation>> take;
+    /** Takes the claims of one backend in one step, beside a wait; null where each is taken by itself. */
+    private final @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether;
 
     private final Decision[] asked;
     private final @Nullable Decision[] refusals;
@@ -40,9 +49,28 @@ final class Transaction {
     /** Groups to ask about a call that is refused, so that the refusal names all. */
     private List<Group> unasked = List.of();
 
+    /** @param callbacks null for a caller that blocks: all stages are complete then */
     Transaction(Claim[] claims, @Nullable Callbacks callbacks) {
+        this(
+                claims,
+                0,
+                (claim, knownNanos) -> ask(claim, knownNanos, callbacks),
+                claim -> callbacks == null ? completed(claim.reserve()) : AllOf.reserveAsync(claim, callbacks),
+                (all, wait) -> takeTogether(all, wait, callbacks));
+    }
+
+    /** As of {@link AllOf#reserveEach}. */
+    Transaction(
+            Claim[] claims,
+            long othersWaitNanos,
+            BiFunction<Claim, Long, CompletionStage<Decision>> ask,
+            Function<Claim, ? extends CompletionStage<Reservation>> take,
+            @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
         this.claims = claims;
-        this.callbacks = callbacks;
+        this.wait = othersWaitNanos;
+        this.ask = ask;
+        this.take = take;
+        this.takeTogether = takeTogether;
         this.asked = new Decision[claims.length];
         this.refusals = new Decision[claims.length];
         this.judged = new boolean[claims.length];
@@ -54,12 +82,20 @@ final class Transaction {
 
     /** Completes with the reservation of all claims, or with the refusal. */
     CompletableFuture<Reservation> reserve() {
+        return unwrapped(all().thenApply(all -> all.size() < claims.length ? all.get(0) : TwoSteps.of(taken)));
+    }
+
+    /** Completes with the reservations of the claims, or with a single refused one. */
+    CompletableFuture<List<Reservation>> reserveAll() {
+        return unwrapped(all());
+    }
+
+    private CompletableFuture<List<Reservation>> all() {
         List<Group> inMemory = groups(true);
         List<Group> remote = groups(false);
         List<Group> order = new ArrayList<>(remote);
         order.addAll(inMemory);
-        CompletableFuture<Reservation> result = new CompletableFuture<>();
-        ask(inMemory, remote)
+        return ask(inMemory, remote)
                 .thenCompose(admitted -> admitted && asksFirst(remote) ? ask(remote, List.of()) : completed(admitted))
                 .thenCompose(admitted -> admitted ? take(order, 0) : completed(false))
                 .whenComplete((admitted, failure) -> {
@@ -67,17 +103,13 @@ final class Transaction {
                         undo();
                     }
                 })
-                .thenCompose(admitted -> admitted ? completed(keep()) : refuse())
-                .whenComplete((decided, failure) -> {
-                    if (failure == null) {
-                        result.complete(decided);
-                    } else {
-                        Throwable cause = failure.getCause();
-                        result.completeExceptionally(
-                                failure instanceof CompletionException && cause != null ? cause : failure);
-                    }
-                });
-        return result;
+                .thenCompose(admitted -> admitted ? completed(keep()) : refuse());
+    }
+
+    /** Fails with what a stage has failed with. */
+    private static <T> CompletableFuture<T> unwrapped(CompletableFuture<T> decided) {
+        return decided.exceptionallyCompose(failure -> CompletableFuture.failedFuture(
+                failure instanceof CompletionException && failure.getCause() != null ? failure.getCause() : failure));
     }
 
     private void undo() {
@@ -85,16 +117,18 @@ final class Transaction {
     }
 
     /** All have been taken: the call gives nothing back because of one of them. */
-    private Reservation keep() {
+    private List<Reservation> keep() {
         try {
-            for (Reservation one : taken) {
-                one.keep();
+            for (int i = 0; i < claims.length; i++) {
+                if (!claims[i].isUndecided()) {
+                    taken[i].keep();
+                }
             }
         } catch (RuntimeException | Error ex) {
             undo();
             throw ex;
         }
-        return TwoSteps.of(taken);
+        return List.of(taken);
     }
 
     private static <T> CompletableFuture<T> completed(T value) {
@@ -104,11 +138,12 @@ final class Transaction {
     /** A single remote group is charged first and not asked, which saves a round trip. */
     private boolean asksFirst(List<Group> remote) {
         return remote.size() > 1
+                || takeTogether == null
                 || AllOf.mayTakePlaceLater(claims[remote.get(0).numbers.get(0)], wait);
     }
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
-    private CompletableFuture<Reservation> refuse() {
+    private CompletableFuture<List<Reservation>> refuse() {
         return decisions(unasked, knownNanos()).thenApply(any -> {
             for (int i = 0; i < claims.length; i++) {
                 Decision refusal = refusals[i];
@@ -116,7 +151,7 @@ final class Transaction {
                     refusals[i] = claims[i].limiter().refused(claims[i], refusal);
                 }
             }
-            return AllOf.refused(refusals);
+            return List.of(AllOf.refused(refusals));
         });
     }
 
@@ -134,7 +169,8 @@ final class Transaction {
             Claim claim = claims[i];
             if (AllOf.isInMemory(claim) == inMemory) {
                 Group group = groups.stream()
-                        .filter(each -> inMemory || isDecidedWith(claims[each.numbers.get(0)], claim))
+                        .filter(each ->
+                                inMemory || takeTogether == null || isDecidedWith(claims[each.numbers.get(0)], claim))
                         .findFirst()
                         .orElse(null);
                 if (group == null) {
@@ -178,19 +214,11 @@ final class Transaction {
     private CompletableFuture<List<Decision>> decisions(List<Group> groups, long knownNanos) {
         List<Integer> numbers =
                 groups.stream().flatMap(group -> group.numbers.stream()).toList();
-        List<CompletableFuture<Decision>> asking = new ArrayList<>();
-        try {
-            for (int number : numbers) {
-                asking.add(peek(claims[number], AllOf.permitsTogether(claims, number), knownNanos)
-                        .toCompletableFuture());
-            }
-        } catch (RuntimeException | Error ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
-        return CompletableFuture.allOf(asking.toArray(CompletableFuture<?>[]::new))
-                .thenApply(done -> {
-                    List<Decision> decisions =
-                            asking.stream().map(CompletableFuture::join).toList();
+        return all(numbers, number -> {
+                    long together = AllOf.permitsTogether(claims, number);
+                    return ask.apply(AllOf.withPermits(claims[number], together), knownNanos);
+                })
+                .thenApply(decisions -> {
                     for (int i = 0; i < decisions.size(); i++) {
                         Decision decision = decisions.get(i);
                         asked[numbers.get(i)] = decision;
@@ -199,6 +227,21 @@ final class Transaction {
                     }
                     return decisions;
                 });
+    }
+
+    /** Does something for each claim, at the same time. Ends when all have ended, also if one fails. */
+    private static <T> CompletableFuture<List<T>> all(
+            List<Integer> numbers, IntFunction<? extends CompletionStage<T>> step) {
+        List<CompletableFuture<T>> steps = new ArrayList<>(numbers.size());
+        for (int number : numbers) {
+            try {
+                steps.add(step.apply(number).toCompletableFuture());
+            } catch (RuntimeException | Error ex) {
+                steps.add(CompletableFuture.failedFuture(ex));
+            }
+        }
+        return CompletableFuture.allOf(steps.toArray(CompletableFuture<?>[]::new))
+                .thenApply(done -> steps.stream().map(CompletableFuture::join).toList());
     }
 
     /** Takes one group after the other, until one refuses. Completes with whether all have been taken. */
@@ -242,40 +285,42 @@ final class Transaction {
         if (group.inMemory) {
             return completed(MemoryClaims.take(all, wait));
         }
-        for (int i = 0; i < all.length && !isLast; i++) {
-            all[i] = new StatedClaim(all[i], all[i].permits(), true);
+        if (all.length > 1 && takeTogether != null) {
+            return takeTogether
+                    .apply(Stream.of(all).map(claim -> stated(claim, isLast)).toList(), wait)
+                    .toCompletableFuture();
         }
-        Claim first = all[0];
-        if (all.length > 1) {
-            return takeTogether((JointRateLimiter) first.limiter(), List.of(all));
-        }
-        Decision decision = asked[group.numbers.get(0)];
-        Reservation later = decision == null ? null : AllOf.placeLater(first, wait, decision);
-        return later != null ? completed(List.of(later)) : takeOne(first);
+        return all(group.numbers, number -> {
+            Claim claim = stated(claims[number], isLast && all.length == 1);
+            Decision decision = asked[number];
+            Reservation later = decision == null ? null : AllOf.placeLater(claim, wait, decision);
+            return later != null
+                    ? completed(later)
+                    : take.apply(claim).thenApply(one -> {
+                        taken[number] = one;
+                        return one;
+                    });
+        });
     }
 
-    private CompletionStage<Decision> peek(Claim claim, long permits, long knownNanos) {
+    /** The claim, which says whether other limits decide after it. */
+    private static Claim stated(Claim claim, boolean isLast) {
+        return isLast ? claim : new StatedClaim(claim, claim.permits(), true);
+    }
+
+    private static CompletionStage<Decision> ask(Claim claim, long knownNanos, @Nullable Callbacks callbacks) {
         RateLimiter limiter = claim.limiter();
-        Claim together = AllOf.withPermits(claim, permits);
-        if (knownNanos > 0 && limiter instanceof JointRateLimiter joint) {
-            return callbacks == null
-                    ? completed(joint.look(together, knownNanos))
-                    : joint.lookAsync(together, knownNanos);
+        if (limiter instanceof JointRateLimiter joint) {
+            return callbacks == null ? completed(joint.look(claim, knownNanos)) : joint.lookAsync(claim, knownNanos);
         }
-        return callbacks == null || AllOf.isInMemory(claim)
-                ? completed(limiter.peek(together))
-                : limiter.peekAsync(together);
+        return callbacks == null || AllOf.isInMemory(claim) ? completed(limiter.peek(claim)) : limiter.peekAsync(claim);
     }
 
-    private CompletableFuture<List<Reservation>> takeOne(Claim claim) {
-        return callbacks == null
-                ? completed(List.of(claim.reserve()))
-                : AllOf.reserveAsync(claim, callbacks).toCompletableFuture().thenApply(List::of);
-    }
-
-    private CompletableFuture<List<Reservation>> takeTogether(JointRateLimiter limiter, List<Claim> all) {
+    private static CompletionStage<List<Reservation>> takeTogether(
+            List<Claim> all, long wait, @Nullable Callbacks callbacks) {
+        JointRateLimiter limiter = (JointRateLimiter) all.get(0).limiter();
         return callbacks == null
                 ? completed(limiter.reserveAll(all, wait))
-                : limiter.reserveAllAsync(all, wait, callbacks).toCompletableFuture();
+                : limiter.reserveAllAsync(all, wait, callbacks);
     }
 }

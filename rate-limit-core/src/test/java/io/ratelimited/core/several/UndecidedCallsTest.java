@@ -14,8 +14,10 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -104,6 +106,47 @@ class UndecidedCallsTest {
     void theLastOfSeveralLimitsElsewhereDecidesForGood(boolean blocking) {
         assertThat(reserve(blocking, far, farther).isRefused()).isFalse();
         assertThat(told).containsExactly("far undecided", "farther taken", "far keep", "farther keep");
+    }
+
+    /** None of them decides last. Whoever decides beside them keeps their permits, if others decide later. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void limitsOfOneBackendThatAreTakenAtTheSameTimeAreUndecidedUntilAllAreTaken(boolean othersDecideLater) {
+        List<Claim> claims = Stream.of(far, farther)
+                .map(limiter -> (Claim) new StatedClaim(Claim.of(limiter, "key", 1, 0), 1, othersDecideLater))
+                .toList();
+        List<Reservation> taken = AllOf.reserveEach(
+                        claims,
+                        0,
+                        claim -> claim.limiter().peekAsync(claim).toCompletableFuture(),
+                        claim -> CompletableFuture.completedFuture(claim.reserve()))
+                .join();
+        assertThat(taken).hasSize(2);
+        assertThat(told)
+                .containsExactlyElementsOf(
+                        othersDecideLater
+                                ? List.of("far undecided", "farther undecided")
+                                : List.of("far undecided", "farther undecided", "far keep", "farther keep"));
+    }
+
+    /** The other one fails before the first has answered. */
+    @Test
+    void whatOneLimitOfABackendTakesIsGivenBackWhenAnotherFails() {
+        CompletableFuture<Void> answer = new CompletableFuture<>();
+        CompletableFuture<List<Reservation>> taken = AllOf.reserveEach(
+                List.of(Claim.of(far, "key", 1, 0), Claim.of(farther, "key", 1, 0)),
+                0,
+                claim -> claim.limiter().peekAsync(claim).toCompletableFuture(),
+                claim -> {
+                    if (claim.limiter() == farther) {
+                        throw new IllegalStateException("takes nothing");
+                    }
+                    return answer.thenApply(any -> claim.reserve());
+                });
+        answer.complete(null);
+        assertThatThrownBy(taken::join).hasStackTraceContaining("takes nothing");
+        assertThat(told).containsExactly("far undecided", "far cancel");
+        assertThat(far.peek("key", 1, 0).admitted()).isTrue();
     }
 
     @ParameterizedTest

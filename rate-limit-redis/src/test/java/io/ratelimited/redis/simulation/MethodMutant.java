@@ -20,7 +20,7 @@ import net.bytebuddy.pool.TypePool;
 /**
  * A method that does something else.
  *
- * @param type below {@link #ROOT}
+ * @param type below {@link #ROOT}, or a whole name
  * @param method its name, which stands for each overload; {@code <init>} for the constructors
  * @param target the name of what is changed in the method: a call, a field, or the method itself
  * @param change what is different there
@@ -97,9 +97,10 @@ record MethodMutant(String breaks, Plans plans, String type, String method, Stri
 
     @Override
     public void writeTo(Path classes) throws IOException {
-        TypePool.Resolution described = TypePool.Default.ofSystemLoader().describe(ROOT + type);
+        String name = type.startsWith("io.") ? type : ROOT + type;
+        TypePool.Resolution described = TypePool.Default.ofSystemLoader().describe(name);
         if (!described.isResolved()) {
-            throw new AssertionError("no class " + ROOT + type + " for the mutant: " + breaks);
+            throw new AssertionError("no class " + name + " for the mutant: " + breaks);
         }
         AtomicBoolean found = new AtomicBoolean();
         AsmVisitorWrapper changed = change.in(this::isOwn, element -> {
@@ -115,8 +116,7 @@ record MethodMutant(String breaks, Plans plans, String type, String method, Stri
                 .make()
                 .saveIn(classes.toFile());
         if (!found.get()) {
-            throw new AssertionError(
-                    "no " + target + " in " + ROOT + type + "." + method + " for the mutant: " + breaks);
+            throw new AssertionError("no " + target + " in " + name + "." + method + " for the mutant: " + breaks);
         }
     }
 

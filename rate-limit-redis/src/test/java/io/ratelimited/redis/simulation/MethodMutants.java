@@ -173,9 +173,9 @@ final class MethodMutants {
                 MethodMutant.skipped(
                         "a place dropped in the transaction: what one limit has given stays taken when another rejects",
                         Plans.TINY,
-                        "internals.limiter.MultiLimitCall",
-                        "allOrNone",
-                        "giveBack"),
+                        "io.ratelimited.core.several.Transaction",
+                        "all",
+                        "undo"),
                 MethodMutant.replaced(
                         "a reservation that comes after its caller has given up stays taken",
                         Plans.TINY,

@@ -116,7 +116,7 @@ class MutantsTest {
         }
     }
 
-    /** Loads the classes of the module anew. */
+    /** Loads the classes of the project anew. */
     private static final class Changed extends URLClassLoader {
 
         /** What runs the scripts: those that are as they were stay compiled. */
@@ -131,7 +131,7 @@ class MutantsTest {
         @Override
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
             synchronized (getClassLoadingLock(name)) {
-                if (!name.startsWith("io.ratelimited.redis.") || COMMON.contains(name)) {
+                if (!name.startsWith("io.ratelimited.") || COMMON.contains(name)) {
                     return super.loadClass(name, resolve);
                 }
                 Class<?> loaded = findLoadedClass(name);

@@ -208,8 +208,11 @@ final class LocalFallback {
     }
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
-    Decision refused(ScriptParameters current, String text, Wanted wanted, Decision refusal) {
-        if (refusal.blocked()
+    Decision refused(ScriptParameters current, @Nullable String text, String name, Wanted wanted, Decision refusal) {
+        RateLimiter own = local(current, name);
+        own.refused(Claim.of(own, text, wanted.permits(), wanted.maxWait()), refusal);
+        if (text == null
+                || refusal.blocked()
                 || refusal.retryAfter() == null
                 || !InstanceBlocks.byRefusal(current, wanted.exempt())
                 || !new Counted(current, text, wanted).violates(true)) {

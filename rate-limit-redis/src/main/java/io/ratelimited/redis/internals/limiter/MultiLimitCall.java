@@ -23,9 +23,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
-import java.util.function.Function;
-import java.util.function.IntFunction;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -37,17 +34,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class MultiLimitCall {
 
+    private final List<Claim> claims;
     private final List<Part> parts = new ArrayList<>();
     private final long othersWait;
     private final LimiterContext context;
 
-    /**
-     * A claim with the longest wait that its limit allows now.
-     *
-     * @param together as of {@link AllOf#permitsTogether}
-     */
-    private record Part(
-            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted, long together) {
+    /** A claim with the longest wait that its limit allows now. */
+    private record Part(RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted) {
 
         private PermitRequest request() {
             return new PermitRequest(wanted, caller);
@@ -56,11 +49,6 @@ final class MultiLimitCall {
         /** The blocks of a limit under which the key can be blocked; else null. */
         private @Nullable ScriptBlocks blocks(ScriptParameters parameters) {
             return caller == null ? null : parameters.blocks();
-        }
-
-        /** What is wanted of a limit that decides for itself, beside the others. */
-        private Wanted undecided() {
-            return wanted.asUndecided();
         }
 
         private Asked asked(ScriptParameters parameters) {
@@ -73,15 +61,13 @@ final class MultiLimitCall {
 
     /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
     MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
+        this.claims = claims;
         this.othersWait = othersWait;
         this.context = context;
-        Claim[] all = claims.toArray(Claim[]::new);
-        for (int i = 0; i < all.length; i++) {
-            Claim claim = all[i];
+        for (Claim claim : claims) {
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             String caller = CanonicalKey.textOrNull(claim.key());
-            long together = AllOf.permitsTogether(all, i);
-            parts.add(new Part(claim, limiter, caller, limiter.name(caller), limiter.wanted(caller, claim), together));
+            parts.add(new Part(limiter, caller, limiter.name(caller), limiter.wanted(caller, claim)));
         }
     }
 
@@ -109,7 +95,7 @@ final class MultiLimitCall {
     private CompletableFuture<List<Reservation>> decide() {
         List<ScriptParameters> used =
                 parts.stream().map(part -> part.limiter.parameters()).toList();
-        return fitsOneScript(used) ? byOneScript(used) : byScriptsOfTheirOwn();
+        return fitsOneScript(used) ? byOneScript(used) : byScriptsOfTheirOwn(null);
     }
 
     private boolean fitsOneScript(List<ScriptParameters> used) {
@@ -162,7 +148,7 @@ final class MultiLimitCall {
                         reply -> giveBack(decided(used, reply, sentAt, asked)))
                 .thenApply(reply -> decided(used, reply, sentAt, asked))
                 .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
-                        ? byScriptsOfTheirOwn()
+                        ? byScriptsOfTheirOwn(null)
                         : CompletableFuture.failedFuture(failure));
     }
 
@@ -301,104 +287,21 @@ final class MultiLimitCall {
         return List.of(AllOf.refused(refusals));
     }
 
-    private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
-        return askThenTake(
-                part -> part.limiter
-                        .peekInRedis(part.caller, part.wanted.withPermits(part.together), 0)
-                        .exceptionally(failure -> part.limiter.peekWithoutRedis(
-                                part.caller, part.wanted.withPermits(part.together), failure)),
-                part -> part.limiter
-                        .reserveInRedis(part.caller, part.undecided())
-                        .exceptionally(
-                                failure -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)));
-    }
-
-    private CompletableFuture<List<Reservation>> askThenTake(
-            Function<Part, CompletableFuture<Decision>> ask, Function<Part, CompletableFuture<Reservation>> take) {
-        return all(i -> ask.apply(parts.get(i))).thenCompose(decisions -> {
-            long wait = othersWait;
-            @Nullable Decision[] refusals = new Decision[parts.size()];
-            boolean admitted = true;
-            for (int i = 0; i < refusals.length; i++) {
-                Decision decision = decisions.get(i).join();
-                refusals[i] = decision.admitted() ? null : decision;
-                admitted &= decision.admitted();
-                wait = Math.max(wait, decision.waitTime().toNanos());
-            }
-            if (!admitted) {
-                for (int i = 0; i < refusals.length; i++) {
-                    Decision refusal = refusals[i];
-                    refusals[i] = refusal == null ? null : parts.get(i).limiter.refused(parts.get(i).claim, refusal);
-                }
-                return CompletableFuture.completedFuture(refused(refusals));
-            }
-            long longest = wait;
-            return all(i -> {
-                        Part part = parts.get(i);
-                        Reservation later = AllOf.placeLater(
-                                part.claim, longest, decisions.get(i).join());
-                        return later != null ? CompletableFuture.completedFuture(later) : take.apply(part);
-                    })
-                    .thenApply(this::allOrNone);
-        });
-    }
-
-    /** Asks all limits at the same time. Completes with the outcome of each when all have decided or failed. */
-    private <T> CompletableFuture<List<CompletableFuture<T>>> all(IntFunction<CompletableFuture<T>> ask) {
-        List<CompletableFuture<T>> asked =
-                IntStream.range(0, parts.size()).mapToObj(ask).toList();
-        return CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new))
-                .handle((done, failure) -> asked);
-    }
-
-    private List<Reservation> allOrNone(List<CompletableFuture<Reservation>> taken) {
-        List<Reservation> reservations = new ArrayList<>(taken.size());
-        try {
-            for (CompletableFuture<Reservation> one : taken) {
-                reservations.add(one.join());
-            }
-        } catch (RuntimeException ex) {
-            taken.stream()
-                    .filter(one -> !one.isCompletedExceptionally())
-                    .forEach(one -> one.join().cancel());
-            throw ex;
-        }
-        // Before they are given back: then a call that would wait for its place is refused, too.
-        @Nullable
-        Decision[] refusals = reservations.stream()
-                .map(one -> one.isRefused() ? one.decision() : null)
-                .toArray(Decision[]::new);
-        if (Arrays.stream(refusals).anyMatch(Objects::nonNull)) {
-            giveBack(reservations);
-            return refused(refusals);
-        }
-        for (int i = 0; i < reservations.size(); i++) {
-            if (!parts.get(i).claim.isUndecided()) {
-                reservations.get(i).keep();
-            }
-        }
-        return reservations;
+    /** @param failure the reason why Redis has not decided; null to ask it */
+    private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn(@Nullable Throwable failure) {
+        return AllOf.reserveEach(
+                claims,
+                othersWait,
+                claim -> ((RemoteLimiter) claim.limiter()).askOfSeveral(claim, failure),
+                claim -> ((RemoteLimiter) claim.limiter()).takeOfSeveral(claim, failure));
     }
 
     /** Decides when Redis has not. */
     private List<Reservation> withoutRedis(Throwable failure) {
         try {
-            return askThenTake(
-                            part -> decided(() -> part.limiter.peekWithoutRedis(
-                                    part.caller, part.wanted.withPermits(part.together), failure)),
-                            part -> decided(
-                                    () -> part.limiter.reserveWithoutRedis(part.caller, part.undecided(), failure)))
-                    .join();
+            return byScriptsOfTheirOwn(failure).join();
         } catch (CompletionException ex) {
             throw ex.getCause() instanceof RuntimeException cause ? cause : ex;
-        }
-    }
-
-    private static <T> CompletableFuture<T> decided(Supplier<T> decision) {
-        try {
-            return CompletableFuture.completedFuture(decision.get());
-        } catch (RuntimeException | Error ex) {
-            return CompletableFuture.failedFuture(ex);
         }
     }
 }

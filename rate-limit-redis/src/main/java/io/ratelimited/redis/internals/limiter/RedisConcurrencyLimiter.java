@@ -92,7 +92,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String text, Wanted wanted) {
         return wanted.permits() == 0
-                ? askedForNothing(text, wanted).thenApply(reply -> holdingNothing(text, reply))
+                ? lookForNothing("ask", text, wanted).thenApply(reply -> holdingNothing(text, reply))
                 : new InFlightCall(this, text, wanted.permits(), wanted.maxWait()).begin();
     }
 

@@ -157,7 +157,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Asks Redis for its decision about a call, in no other thread: sends it the script, and loads the classes. */
     public CompletableFuture<?> decideOnce() {
-        return peekInRedis(null, new Wanted(1, 0), 0);
+        return lookInRedis("peek", null, new Wanted(1, 0), 0);
     }
 
     @Override
@@ -168,7 +168,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return CompletableFuture.completedFuture(reservation(name, text, wanted, known));
         }
         if (wanted.permits() == 0) {
-            return askedForNothing(text, wanted).thenApply(reply -> reservation(name, text, wanted, reply));
+            return lookForNothing("ask", text, wanted).thenApply(reply -> reservation(name, text, wanted, reply));
         }
         PermitRequest request = submit(name, text, wanted);
         connection().limitTime(request);
@@ -180,11 +180,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
      * is blocked.
      */
     @Override
-    CompletableFuture<ScriptReply> askedForNothing(@Nullable String text, Wanted wanted) {
+    CompletableFuture<ScriptReply> lookForNothing(String operation, @Nullable String text, Wanted wanted) {
         ScriptParameters current = parameters();
         if (current.isConstant()
                 || (current.blocks() == null && !current.limit().isCharged())) {
-            return super.askedForNothing(text, wanted);
+            return super.lookForNothing(operation, text, wanted);
         }
         ScriptReply owed = wanted.exempt() ? null : blocks.owed(text, current);
         if (owed != null) {
@@ -192,7 +192,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
         List<PermitRequest> calls =
                 List.of(new PermitRequest(wanted, text), new PermitRequest(wanted.withPermits(1), text));
-        return ask(name(text), "peek", current, calls)
+        return ask(name(text), operation, current, calls)
                 .thenApply(replies -> replies[0].outcome() == 0 ? replies[1].withOutcome(0) : replies[1]);
     }
 
@@ -507,10 +507,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     @Override
-    CompletableFuture<Decision> peekInRedis(@Nullable String text, Wanted wanted, long knownNanos) {
+    CompletableFuture<Decision> lookInRedis(String operation, @Nullable String text, Wanted wanted, long knownNanos) {
         ScriptReply owed = wanted.permits() == 0 || wanted.exempt() ? null : blocks.owed(text, parameters());
         return owed == null
-                ? super.peekInRedis(text, wanted, knownNanos)
+                ? super.lookInRedis(operation, text, wanted, knownNanos)
                 : CompletableFuture.completedFuture(owed.decision());
     }
 
@@ -518,12 +518,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         String text = CanonicalKey.textOrNull(call.key());
-        if (text == null) {
-            return refusal;
+        if (refusal.source() == Source.FALLBACK) {
+            return local.refused(parameters(), text, name(text), wanted(text, call), refusal);
         }
-        return refusal.source() == Source.FALLBACK
-                ? local.refused(parameters(), text, wanted(text, call), refusal)
-                : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
+        return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
     @Override

@@ -185,15 +185,19 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Decision peek(Call call) {
-        return look(call, 0);
+        return look("peek", call, 0);
     }
 
     @Override
     public Decision look(Call call, long knownNanos) {
+        return look("ask", call, knownNanos);
+    }
+
+    private Decision look(String operation, Call call, long knownNanos) {
         String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         try {
-            return connection().await(peekInRedis(text, wanted, knownNanos));
+            return connection().await(lookInRedis(operation, text, wanted, knownNanos));
         } catch (ExecutionException ex) {
             return peekWithoutRedis(text, wanted, ex);
         }
@@ -201,40 +205,69 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public CompletionStage<Decision> peekAsync(Call call) {
-        return lookAsync(call, 0);
+        return lookAsync("peek", call, 0);
     }
 
     @Override
     public CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
+        return lookAsync("ask", call, knownNanos);
+    }
+
+    private CompletionStage<Decision> lookAsync(String operation, Call call, long knownNanos) {
         String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
-        return peekInRedis(text, wanted, knownNanos)
+        return lookInRedis(operation, text, wanted, knownNanos)
                 .handleAsync(
                         (decision, failure) -> decision != null ? decision : peekWithoutRedis(text, wanted, failure),
                         context.callers());
     }
 
     /**
+     * {@link #look} for one of several limits: does not block.
+     *
+     * @param failure the reason why Redis has not decided; null to ask it
+     */
+    CompletableFuture<Decision> askOfSeveral(Call call, @Nullable Throwable failure) {
+        String text = CanonicalKey.textOrNull(call.key());
+        Wanted wanted = wanted(text, call);
+        return (failure == null
+                        ? lookInRedis("ask", text, wanted, 0)
+                        : CompletableFuture.<Decision>failedFuture(failure))
+                .exceptionally(reason -> peekWithoutRedis(text, wanted, reason));
+    }
+
+    /** {@link #reserve}, as {@link #askOfSeveral}. */
+    CompletableFuture<Reservation> takeOfSeveral(Call call, @Nullable Throwable failure) {
+        String text = CanonicalKey.textOrNull(call.key());
+        Wanted wanted = wanted(text, call);
+        return (failure == null ? reserveInRedis(text, wanted) : CompletableFuture.<Reservation>failedFuture(failure))
+                .exceptionally(reason -> reserveWithoutRedis(text, wanted, reason));
+    }
+
+    /**
      * Fails when Redis does not answer in time.
      *
+     * @param operation peek for a look from outside, which changes nothing; ask for a call, which its key then follows to the
+     *     numbers of its caller, so that its permits come when its rejection says
      * @param knownNanos as of {@link #look}; 0 to ask in any case
      */
-    CompletableFuture<Decision> peekInRedis(@Nullable String text, Wanted wanted, long knownNanos) {
+    CompletableFuture<Decision> lookInRedis(String operation, @Nullable String text, Wanted wanted, long knownNanos) {
         if (wanted.permits() == 0) {
-            return askedForNothing(text, wanted).thenApply(ScriptReply::decision);
+            return lookForNothing(operation, text, wanted).thenApply(ScriptReply::decision);
         }
         return parameters().isNever(wanted.permits())
-                ? peek(text, wanted.withPermits(1), knownNanos)
+                ? look(operation, text, wanted.withPermits(1), knownNanos)
                         .thenApply(left -> left.withOutcome(ScriptReply.NEVER).decision())
-                : peek(text, wanted, knownNanos).thenApply(ScriptReply::decision);
+                : look(operation, text, wanted, knownNanos).thenApply(ScriptReply::decision);
     }
 
     /** Returns the reply to a call of no permits: Redis is asked only for the permits left. */
-    CompletableFuture<ScriptReply> askedForNothing(@Nullable String text, Wanted wanted) {
-        return peek(text, new Wanted(1, 0), 0L).thenApply(left -> left.withOutcome(0));
+    CompletableFuture<ScriptReply> lookForNothing(String operation, @Nullable String text, Wanted wanted) {
+        return look(operation, text, new Wanted(1, 0), 0L).thenApply(left -> left.withOutcome(0));
     }
 
-    private CompletableFuture<ScriptReply> peek(@Nullable String text, Wanted wanted, long knownNanos) {
+    private CompletableFuture<ScriptReply> look(
+            String operation, @Nullable String text, Wanted wanted, long knownNanos) {
         ScriptParameters current = parameters();
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
@@ -242,14 +275,14 @@ abstract class RemoteLimiter implements JointRateLimiter {
         String name = name(text);
         PermitRequest call = new PermitRequest(wanted, text);
         if (knownNanos <= 0 || call.exempt()) {
-            return ask(name, "peek", current, List.of(call)).thenApply(replies -> replies[0]);
+            return ask(name, operation, current, List.of(call)).thenApply(replies -> replies[0]);
         }
         long now = context.ticker().nanos();
         KeyState.Peek peek = states.of(name).peek(current, call, knownNanos, now);
         if (peek.call() != call) {
             return peek.call().thenApply(reply -> peek.at(now, reply));
         }
-        ask(name, "peek", current, List.of(call)).whenComplete((replies, failure) -> {
+        ask(name, operation, current, List.of(call)).whenComplete((replies, failure) -> {
             if (failure != null) {
                 call.completeExceptionally(failure);
             } else {

@@ -17,8 +17,4 @@ record Wanted(long permits, long maxWait, long patience, boolean exempt, boolean
     Wanted withPermits(long number) {
         return new Wanted(number, maxWait, patience, exempt, undecided);
     }
-
-    Wanted asUndecided() {
-        return new Wanted(permits, maxWait, patience, exempt, true);
-    }
 }

@@ -158,7 +158,7 @@ class LocalFallbackBlocksTest {
     void permitsOfACallThatIsNotDecidedAreNoEvidence(boolean kept) {
         RateLimiter limiter = limiter(builder(Algorithm.FIXED_WINDOW).build(), 1);
         RedisRateLimiter own = (RedisRateLimiter) limiter;
-        Reservation call = own.reserveLocally("a", new Wanted(3, 0).asUndecided());
+        Reservation call = own.reserveLocally("a", new Wanted(3, 0, 0, false, true));
         assertThat(limiter.tryAcquire("a", 1)).isFalse();
         assertThat(isBlocked(limiter)).isFalse();
         if (kept) {

@@ -286,6 +286,21 @@ class LocalFallbackTest {
         assertThat(server.sent.stream().map(Sent::tail).distinct()).hasSize(calls);
     }
 
+    @Test
+    void aCallOfSeveralLimitsIsAdmittedWhenItsRejectionSaysAfterItsNumbersHaveGrown() {
+        connection.close();
+        RedisRateLimiter slow = new RedisRateLimiter(
+                context, Limit.of("slow", Algorithm.TOKEN_BUCKET).rate("1/h").build(), "", failure -> null, 0, 100);
+        Claim beside = Claim.of(limiter, "k", 1, 0);
+        assertThat(AllOf.reserve(List.of(Claim.of(slow, "k", 1, 0), beside)).isRefused())
+                .isFalse();
+        List<Claim> call = List.of(Claim.of(slow.ofCallers(CallerLimit.of("1/s burst 2")), "k", 1, 0), beside);
+        Reservation rejected = AllOf.reserve(call);
+        assertThat(rejected.decision().retryAfter()).isLessThanOrEqualTo(Duration.ofSeconds(1));
+        clock.advance(rejected.decision().retryAfter());
+        assertThat(AllOf.reserve(call).isRefused()).isFalse();
+    }
+
     /** Another call comes between the check and the charge. */
     @Test
     void aLimitThatWouldHaveLetACallWaitIsNotNamedWhenAnotherOneRejectsIt() {

@@ -172,7 +172,7 @@ public final class LimitHeaders {
      * The style of the fields.
      *
      * @param headers which fields
-     * @param ticker the time, by which a month has its length
+     * @param ticker the time, by which a month has its length, and timeouts that servers lose pass
      * @param writer writes the standard fields instead of this class; null for draft 10
      */
     public record Style(

@@ -77,6 +77,9 @@ public final class HeadersFilter implements Filter {
             ServletRequestState.restoreFields(request, httpResponse);
         }
         request.setAttribute(RESPONSE, httpResponse);
+        if (request.getDispatcherType() != DispatcherType.REQUEST) {
+            ServletRequestState.dispatched(request);
+        }
         chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
             @Override
             public ServletOutputStream getOutputStream() throws IOException {
@@ -99,5 +102,8 @@ public final class HeadersFilter implements Filter {
                 ServletRequestState.restoreFields(request, httpResponse);
             }
         });
+        if (request.isAsyncStarted()) {
+            ServletRequestState.returned(request);
+        }
     }
 }

@@ -190,6 +190,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         @Override
         public void onTimeout(AsyncEvent event) {
             // Its handler completes it, and its status says how it has ended.
+            call.heard();
         }
 
         /** Nothing more of this response reaches the client, and Jetty reports no completion of one that has begun. */

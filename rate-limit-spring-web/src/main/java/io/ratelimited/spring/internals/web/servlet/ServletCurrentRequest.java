@@ -295,6 +295,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         return state.goesOn();
     }
 
+    /** The server does not lose the timeout of the response. */
+    void heard() {
+        state.heard();
+    }
+
     /** Runs an action when the request ends; only after {@link #begin}. */
     void atEnd(Runnable action) {
         state.atEnd(action);

@@ -13,6 +13,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,6 +25,10 @@ final class ServletRequestState {
 
     private static final LogText.Lines LOG = LogText.lines(ServletRequestState.class);
     private static final String ATTRIBUTE = ServletRequestState.class.getName();
+    /** How much later than at its timeout a response ends of which its server says nothing: Tomcat looks once a second. */
+    private static final long LOST_AFTER_MILLIS = 1_000;
+
+    private static final long LONGEST_TIMEOUT_MILLIS = TimeUnit.DAYS.toMillis(30);
 
     final ServletClients clients;
     final LimitHeaders.Style style;
@@ -50,6 +56,9 @@ final class ServletRequestState {
     private boolean broken;
 
     private volatile boolean over;
+
+    /** Stops the alarm for a timeout that the server loses; null if there is none. */
+    private @Nullable Runnable stopAlarm;
 
     /** The first call of a dispatch that has asked for a use of a limit. */
     private record Call(String use, HttpServletRequest dispatched, DispatcherType type) {}
@@ -109,11 +118,25 @@ final class ServletRequestState {
         }
     }
 
-    /** The body of a response; if limits wait for its end, one whose failure ends it. */
+    /**
+     * The body of a response; if limits wait for its end, one whose failure ends it: after a write that fails, Spring MVC waits
+     * for the server to end the request, and Jetty does not always.
+     */
     static ServletOutputStream followed(ServletRequest request, ServletOutputStream body) {
-        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasActions()
-                ? new FollowedOutput(body, state)
-                : body;
+        if (!(request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) || !state.hasActions()) {
+            return body;
+        }
+        return new StepwiseOutput(body) {
+            @Override
+            void run(Step step) throws IOException {
+                try {
+                    step.run();
+                } catch (IOException ex) {
+                    state.broken(ex);
+                    throw ex;
+                }
+            }
+        };
     }
 
     /** Nothing more of a response reaches the client. */
@@ -142,6 +165,45 @@ final class ServletRequestState {
     synchronized boolean goesOn() {
         goesOn = true;
         return !broken;
+    }
+
+    /** A dispatch begins: from now on the server says how the response goes on. */
+    static void dispatched(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            state.heard();
+        }
+    }
+
+    /**
+     * A dispatch has returned, and the response goes on. Jetty loses the timeout of an asynchronous response that passes before
+     * Jetty has noted its timer, and tells no listener: so what waits for the end of the response then ends by itself.
+     */
+    static void returned(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            try {
+                state.endAfter(request.getAsyncContext().getTimeout());
+            } catch (IllegalStateException ex) {
+                // It has ended meanwhile, or another thread has dispatched it.
+            }
+        }
+    }
+
+    private synchronized void endAfter(long timeoutMillis) {
+        if (timeoutMillis > 0 && isFollowed() && hasActions()) {
+            long millis = Math.min(timeoutMillis, LONGEST_TIMEOUT_MILLIS) + LOST_AFTER_MILLIS;
+            stopAlarm = style.ticker().schedule(style.ticker().nanos() + TimeUnit.MILLISECONDS.toNanos(millis), () -> {
+                failed(new TimeoutException("the server has not ended the response at its timeout"));
+                end();
+            });
+        }
+    }
+
+    /** The server does not lose the timeout of the response. */
+    synchronized void heard() {
+        if (stopAlarm != null) {
+            stopAlarm.run();
+            stopAlarm = null;
+        }
     }
 
     void rejected() {
@@ -227,6 +289,9 @@ final class ServletRequestState {
     void end() {
         List<Runnable> actions;
         synchronized (this) {
+            if (stopAlarm != null) {
+                heard();
+            }
             ended = true;
             actions = atEnd;
             atEnd = List.of();

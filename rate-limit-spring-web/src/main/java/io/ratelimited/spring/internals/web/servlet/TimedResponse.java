@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.web.servlet;
 
 import io.ratelimited.spring.internals.call.CallerTime;
 import io.ratelimited.spring.internals.call.CallerWait;
+import io.ratelimited.spring.internals.web.servlet.StepwiseOutput.Step;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletResponse;
@@ -43,9 +44,13 @@ final class TimedResponse extends HttpServletResponseWrapper {
 
     @Override
     public void flushBuffer() throws IOException {
+        timed(time, super::flushBuffer);
+    }
+
+    private static void timed(CallerTime time, Step step) throws IOException {
         time.begin();
         try {
-            super.flushBuffer();
+            step.run();
         } finally {
             time.end();
         }
@@ -95,96 +100,40 @@ final class TimedResponse extends HttpServletResponseWrapper {
 
         @Override
         public void write(char[] from, int offset, int length) throws IOException {
-            time.begin();
-            try {
-                body.write(from, offset, length);
-            } finally {
-                time.end();
-            }
+            timed(time, () -> body.write(from, offset, length));
         }
 
         @Override
         public void write(String from, int offset, int length) throws IOException {
-            time.begin();
-            try {
-                body.write(from, offset, length);
-            } finally {
-                time.end();
-            }
+            timed(time, () -> body.write(from, offset, length));
         }
 
         @Override
         public void flush() throws IOException {
-            time.begin();
-            try {
-                body.flush();
-            } finally {
-                time.end();
-            }
+            timed(time, body::flush);
         }
 
         @Override
         public void close() throws IOException {
-            time.begin();
-            try {
-                body.close();
-            } finally {
-                time.end();
-            }
+            timed(time, body::close);
         }
     }
 
     /** Code that writes without blocking waits from when nothing can be taken until it is told that it can. */
-    private static final class TimedOutput extends ServletOutputStream {
+    private static final class TimedOutput extends StepwiseOutput {
 
-        private final ServletOutputStream body;
         private final CallerTime time;
         private final CallerWait waits;
 
         private TimedOutput(ServletOutputStream body, CallerTime time) {
-            this.body = body;
+            super(body);
             this.time = time;
             this.waits = new CallerWait(time);
         }
 
         @Override
-        public void write(int one) throws IOException {
-            time.begin();
-            try {
-                body.write(one);
-            } finally {
-                time.end();
-            }
-        }
-
-        @Override
-        public void write(byte[] from, int offset, int length) throws IOException {
-            time.begin();
-            try {
-                body.write(from, offset, length);
-            } finally {
-                time.end();
-            }
-        }
-
-        @Override
-        public void flush() throws IOException {
-            time.begin();
-            try {
-                body.flush();
-            } finally {
-                time.end();
-            }
-        }
-
-        @Override
-        public void close() throws IOException {
-            time.begin();
-            try {
-                body.close();
-            } finally {
-                time.end();
-            }
+        void run(Step step) throws IOException {
+            timed(time, step);
         }
 
         @Override
