@@ -38,7 +38,8 @@ final class UnboundProperties extends AbstractBindHandler {
     }
 
     @Override
-    public Object onSuccess(ConfigurationPropertyName name, Bindable<?> target, BindContext context, Object result) {
+    public @Nullable Object onSuccess(
+            ConfigurationPropertyName name, Bindable<?> target, BindContext context, Object result) {
         if (result instanceof Duration
                 && KnownProperties.PREFIX.isAncestorOf(name)
                 && KnownProperties.unknown(name).isEmpty()) {
