@@ -43,7 +43,8 @@ final class UnboundProperties extends AbstractBindHandler {
         if (result instanceof Duration
                 && KnownProperties.PREFIX.isAncestorOf(name)
                 && KnownProperties.unknown(name).isEmpty()) {
-            String text = context.getBinder().bind(name, Bindable.of(String.class)).get();
+            String text =
+                    context.getBinder().bind(name, Bindable.of(String.class)).get();
             if (PropertyText.isWithoutUnit(text)) {
                 throw new InvalidRateLimitException(
                         "Property " + name + " is " + text + ", but must be " + PropertyText.expected(Duration.class),

@@ -88,9 +88,8 @@ class ExtremeAnswersTest {
         Pass lost = gate.enter("", 0).join().pass();
         ticker.advanceNanos(4 * SECOND);
         gate.failed(lost);
-        List<CompletableFuture<Entered>> next = Stream.generate(() -> gate.enter("", MAX_PAUSE))
-                .limit(6)
-                .toList();
+        List<CompletableFuture<Entered>> next =
+                Stream.generate(() -> gate.enter("", MAX_PAUSE)).limit(6).toList();
         ticker.advanceNanos(MAX_PAUSE / 2 - 1);
         assertThat(next).filteredOn(CompletableFuture::isDone).hasSize(4);
     }
