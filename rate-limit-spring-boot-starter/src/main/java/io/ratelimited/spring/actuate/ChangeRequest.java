@@ -62,8 +62,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     /**
      * Returns the time for which a caller has its budget; null for ever.
      *
-     * @throws IllegalArgumentException when it cannot be read, or has no unit: Spring Boot reads milliseconds then, which
-     *     nobody means here. An empty text would be for ever.
+     * @throws IllegalArgumentException when it cannot be read
      */
     @Nullable
     Duration lasting() {
@@ -72,20 +71,13 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             return null;
         }
         try {
-            if (!text.toString().matches("\\s*([+-]?\\d+\\s*)?")) {
-                return (Duration) PropertyText.read(text.toString(), Duration.class);
-            }
+            return (Duration) PropertyText.read(text.toString(), Duration.class);
         } catch (IllegalArgumentException ex) {
-            throw invalidTime(text, ex);
+            throw new IllegalArgumentException(
+                    FOR + " of rate limit '" + limit + "' cannot be \"" + text
+                            + "\"; use a duration with its unit, such as 24h; nothing was changed",
+                    ex);
         }
-        throw invalidTime(text, null);
-    }
-
-    private IllegalArgumentException invalidTime(Object text, @Nullable Exception cause) {
-        return new IllegalArgumentException(
-                FOR + " of rate limit '" + limit + "' cannot be \"" + text
-                        + "\"; use a duration with its unit, such as 24h; nothing was changed",
-                cause);
     }
 
     /**

@@ -1,5 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.internals.text.PropertyText;
+import java.time.Duration;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -21,6 +24,8 @@ import org.springframework.boot.context.properties.source.ConfigurationPropertyS
  * <p>Lists that a higher property source has replaced are ignored. Spring Boot takes a list from one source as a whole, and
  * then reports lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown
  * properties.
+ *
+ * <p>A duration of ours without a unit fails startup, too: Spring Boot would take a block of 60 for milliseconds.
  */
 final class UnboundProperties extends AbstractBindHandler {
 
@@ -30,6 +35,23 @@ final class UnboundProperties extends AbstractBindHandler {
     /** @param parent which reports unknown properties */
     public UnboundProperties(BindHandler parent) {
         super(parent);
+    }
+
+    @Override
+    public @Nullable Object onSuccess(
+            ConfigurationPropertyName name, Bindable<?> target, BindContext context, Object result) {
+        if (result instanceof Duration
+                && KnownProperties.PREFIX.isAncestorOf(name)
+                && KnownProperties.unknown(name).isEmpty()) {
+            String text =
+                    context.getBinder().bind(name, Bindable.of(String.class)).get();
+            if (PropertyText.isWithoutUnit(text)) {
+                throw new InvalidRateLimitException(
+                        "Property " + name + " is " + text + ", but must be " + PropertyText.expected(Duration.class),
+                        "Add its unit. [RL-102]");
+            }
+        }
+        return super.onSuccess(name, target, context, result);
     }
 
     @Override

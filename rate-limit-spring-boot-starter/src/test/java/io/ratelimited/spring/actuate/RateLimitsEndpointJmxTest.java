@@ -163,7 +163,7 @@ class RateLimitsEndpointJmxTest {
 
     /** A bare number would be milliseconds: the budget would have ended before anybody could see it. */
     @ParameterizedTest
-    @ValueSource(strings = {"3", " 24 ", "-1", "1ns", "later"})
+    @ValueSource(strings = {"3", " 24 ", "-1", "0", " ", "1ns", "later"})
     void aBudgetLastsForATimeWithAUnit(String lasting) {
         runner.run(context -> {
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);

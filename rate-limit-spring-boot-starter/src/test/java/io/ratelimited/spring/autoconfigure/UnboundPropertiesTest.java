@@ -1,12 +1,16 @@
 package io.ratelimited.spring.autoconfigure;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.internals.web.RouteProperties;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.context.properties.bind.BindHandler;
@@ -108,6 +112,32 @@ class UnboundPropertiesTest {
                         assertThat(context).getFailure().rootCause().hasMessageContaining(name);
                     }
                 });
+    }
+
+    /** A number would be milliseconds, so that a block of 60 would be over at once. */
+    @ParameterizedTest
+    @CsvSource({
+        "limits.any.block, 60",
+        "limits.any.tiers.gold.max-wait, ${two}",
+        "clients.partner.max-pause, 2",
+        "redis.timeout, 2"
+    })
+    void aDurationNeedsAUnit(String name, String value) {
+        StandardEnvironment environment = new StandardEnvironment();
+        environment
+                .getPropertySources()
+                .addFirst(new MapPropertySource("low", Map.of("rate-limit." + name, value, "two", "+2")));
+        assertThatThrownBy(() -> Binder.get(environment)
+                        .bindOrCreate(
+                                "rate-limit",
+                                Bindable.of(RateLimitProperties.class),
+                                new UnboundProperties(BindHandler.DEFAULT)))
+                .rootCause()
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageMatching("Property rate-limit\\." + Pattern.quote(name)
+                        + " is \\+?(60|2), but must be a duration such as 500ms, 10s or PT10S\\.")
+                .extracting("remedy")
+                .isEqualTo("Add its unit. [RL-102]");
     }
 
     @Test

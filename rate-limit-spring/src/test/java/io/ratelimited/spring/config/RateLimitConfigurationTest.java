@@ -223,6 +223,7 @@ class RateLimitConfigurationTest {
                 "rate-limit.limits.search.burst=many | rate-limit.limits.search.burst is \"many\" | must be a whole number | RL-102",
                 "rate-limit.limits.search.burst= | rate-limit.limits.search.burst is \"\" | must be a whole number | RL-102",
                 "rate-limit.limits.search.max-wait=soon | rate-limit.limits.search.max-wait is \"soon\" | a duration such as 500ms | RL-102",
+                "rate-limit.limits.search.max-wait=60 | rate-limit.limits.search.max-wait is \"60\" | a duration such as 500ms | RL-102",
                 "rate-limit.limits.search.zone=Moon | rate-limit.limits.search.zone is \"Moon\" | a time zone | RL-102",
                 "rate-limit.limits.search.policy=default | policy is \"default\" | one of [reject, wait, shadow] | RL-102",
                 "rate-limit.limits.search.cold-factor=x | cold-factor is \"x\" | must be a number | RL-102",

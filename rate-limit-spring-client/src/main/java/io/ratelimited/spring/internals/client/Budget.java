@@ -16,7 +16,8 @@ import java.time.Duration;
  *   <li>As long as credit of more than a quarter of the quota is left, calls go at once. The rest is spread: over the time
  *       until the reset or, if that is sooner, a little slower than the quota comes back in a window that slides.
  *   <li>Without credit, one call goes at the earliest reset that the answers have stated since credit last rose, when at
- *       least one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
+ *       least one permit is there in a window and in a bucket; after the latest reset the whole quota is there, without the
+ *       calls after the earliest one whose responses have not come.
  *   <li>While the answers show that nobody else uses the quota, its rest is the whole quota without the calls of this side
  *       that are in flight or that the other side still counts. It counts a call for no longer than a window, or than the
  *       farthest reset that it has stated.
@@ -59,6 +60,8 @@ final class Budget {
     private boolean endIsTold;
     /** Whether a call has gone at the earliest reset. */
     private boolean probed;
+    /** Calls without a response that ended after the earliest reset: a window may have begun before them. */
+    private long lost;
     /** Whether no answer has come since the whole quota was there again: the resets are a guess until then. */
     private boolean guessed;
 
@@ -124,6 +127,7 @@ final class Budget {
         earliestReset = reset;
         latestReset = reset;
         probed = false;
+        lost = 0;
         guessed = false;
     }
 
@@ -164,7 +168,7 @@ final class Budget {
      */
     long next(long now, long last, long inFlight) {
         if (now - latestReset >= 0) {
-            credit = Math.max(credit, quota - inFlight);
+            credit = Math.max(credit, quota - inFlight - lost);
             restart(now + window, now);
             guessed = true;
         }
@@ -291,6 +295,11 @@ final class Budget {
             keptWentAt = credit <= kept() ? now : keptWentAt;
             credit--;
         }
+    }
+
+    /** Notes that a call ends whose response has not come. */
+    void lost(long now) {
+        lost += now - earliestReset >= 0 ? 1 : 0;
     }
 
     /** Notes that an admitted call was not sent. */

@@ -182,6 +182,11 @@ final class ClientPace {
 
     /** Notes that a call has ended without a statement about limits: the remote service may have counted it. */
     void failed(Pass pass, long now) {
+        quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.lost(now));
+        ended(pass, now);
+    }
+
+    private void ended(Pass pass, long now) {
         leave(pass);
         quotas.stream().filter(quota -> quota.covers(pass.place)).forEach(quota -> quota.ended(pass, now));
         calls.ended(pass);
@@ -208,7 +213,7 @@ final class ClientPace {
         if (pass == probe && !refused) {
             probing = false;
         }
-        failed(pass, now);
+        ended(pass, now);
         List<ReportedQuota> named = new ArrayList<>();
         for (Quota unbounded : answer.quotas()) {
             Quota told = bounded(unbounded);

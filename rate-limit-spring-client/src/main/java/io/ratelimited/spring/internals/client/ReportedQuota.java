@@ -200,6 +200,11 @@ final class ReportedQuota {
         recent.add(now);
     }
 
+    /** Notes that a call ends whose response has not come or states nothing. */
+    void lost(long now) {
+        budget.lost(now);
+    }
+
     private void leave(Pass pass) {
         inFlight--;
         if (pass == asking) {

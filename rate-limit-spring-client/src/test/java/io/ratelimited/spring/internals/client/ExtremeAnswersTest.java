@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -72,6 +73,25 @@ class ExtremeAnswersTest {
         assertThat(next).isNotDone();
         ticker.advanceNanos(1);
         assertThat(next).isCompletedWithValueMatching(entered -> entered.pass() != null);
+    }
+
+    /** Its reset is between the earliest and the latest that responses state; the remote service may have counted the call. */
+    @Test
+    void aCallWithoutAResponseIsCountedInTheWindowThatMayHaveBegun() {
+        ClientGate gate = gate();
+        Pass one = gate.enter("", 0).join().pass();
+        Pass two = gate.enter("", 0).join().pass();
+        gate.answered(one, nothingLeft(5, MAX_PAUSE / 2, 10 * SECOND), false);
+        ticker.advanceNanos(4 * SECOND);
+        gate.answered(two, nothingLeft(5, MAX_PAUSE / 2, 10 * SECOND), false);
+        ticker.advanceNanos(6 * SECOND);
+        Pass lost = gate.enter("", 0).join().pass();
+        ticker.advanceNanos(4 * SECOND);
+        gate.failed(lost);
+        List<CompletableFuture<Entered>> next =
+                Stream.generate(() -> gate.enter("", MAX_PAUSE)).limit(6).toList();
+        ticker.advanceNanos(MAX_PAUSE / 2 - 1);
+        assertThat(next).filteredOn(CompletableFuture::isDone).hasSize(4);
     }
 
     @Test

@@ -65,6 +65,9 @@ public final class PropertyText {
                     .orElseThrow(() -> new IllegalArgumentException("'" + text + "' is not one of " + values(type)));
         }
         if (type == Duration.class) {
+            if (isWithoutUnit(text)) {
+                throw new IllegalArgumentException("'" + text + "' has no unit");
+            }
             return DurationFormatterUtils.detectAndParse(text);
         }
         if (type == ZoneId.class) {
@@ -94,6 +97,11 @@ public final class PropertyText {
             return map;
         }
         return type == String.class ? text : NumberUtils.parseNumber(text, type.asSubclass(Number.class));
+    }
+
+    /** Whether a duration is a number other than zero: Spring would read milliseconds, which nobody means with seconds in mind. */
+    public static boolean isWithoutUnit(String duration) {
+        return duration.matches("\\s*[+-]?\\d*[1-9]\\d*\\s*");
     }
 
     /** The values of a type, for messages, as in {@code one of [local, deny]} or {@code a whole number}. */
