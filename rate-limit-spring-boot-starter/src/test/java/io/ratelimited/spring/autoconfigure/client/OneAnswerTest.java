@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.http.HttpClient;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,6 +27,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.http.client.HttpClientSettings;
+import org.springframework.boot.http.client.HttpRedirects;
 import org.springframework.boot.http.client.JdkClientHttpRequestFactoryBuilder;
 import org.springframework.boot.http.client.autoconfigure.ClientHttpRequestFactoryBuilderCustomizer;
 import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfiguration;
@@ -77,12 +80,17 @@ class OneAnswerTest {
             this.library = "spring.http.clients." + library;
         }
 
+        private static boolean isPost(String path) {
+            return path.startsWith("/post");
+        }
+
         /** Makes calls that yield their status, or {@link #REJECTED} if they were not sent. */
         private ToIntFunction<String> calls(ApplicationContext context, String partner) {
             if (name().startsWith("WEB_CLIENT")) {
                 WebClient client = context.getBean(WebClient.Builder.class).build();
-                return path -> client.get()
-                        .uri(partner + path)
+                return path -> (isPost(path)
+                                ? client.post().uri(partner + path).bodyValue("text")
+                                : client.get().uri(partner + path))
                         .exchangeToMono(response -> response.releaseBody()
                                 .thenReturn(response.statusCode().value()))
                         .onErrorReturn(RateLimitExceededException.class, REJECTED)
@@ -92,13 +100,16 @@ class OneAnswerTest {
                 RestTemplate template = context.getBean(RestTemplateBuilder.class)
                         .errorHandler(response -> false)
                         .build();
-                return path -> status(() -> template.getForEntity(partner + path, String.class)
+                return path -> status(() -> (isPost(path)
+                                ? template.postForEntity(partner + path, "text", String.class)
+                                : template.getForEntity(partner + path, String.class))
                         .getStatusCode()
                         .value());
             }
             RestClient client = context.getBean(RestClient.Builder.class).build();
-            return path -> status(() -> client.get()
-                    .uri(partner + path)
+            return path -> status(() -> (isPost(path)
+                            ? client.post().uri(partner + path).body("text")
+                            : client.get().uri(partner + path))
                     .exchange((request, response) -> response.getStatusCode().value()));
         }
 
@@ -131,7 +142,8 @@ class OneAnswerTest {
 
     private void answer(HttpExchange exchange) throws IOException {
         String path = exchange.getRequestURI().getPath();
-        seen.add(path);
+        String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+        seen.add(exchange.getRequestMethod().equals("GET") ? path + body : "POST " + path + " " + body);
         int status = 200;
         switch (path.replaceAll("/\\d+$", "")) {
             case "/download" -> {
@@ -142,6 +154,10 @@ class OneAnswerTest {
             case "/moved", "/moved-to-pause" -> {
                 status = 302;
                 exchange.getResponseHeaders().set("Location", foreign(path.replace("moved", "foreign")));
+            }
+            case "/post" -> {
+                status = Integer.parseInt(path.substring(6));
+                exchange.getResponseHeaders().set("Location", status == 307 ? "302" : "/other");
             }
             case "/export", "/foreign" -> exchange.getResponseHeaders().set("RateLimit", "\"x\";r=0;t=31536000");
             case "/rejected" -> {
@@ -227,13 +243,10 @@ class OneAnswerTest {
 
     @ParameterizedTest
     @EnumSource
-    void anotherHostBehindARedirectHoldsUpNoOtherCalls(Client client) {
+    void aBodyIsSentAgainBehindARedirectThatKeepsTheMethod(Client client) {
         with(client, calls -> {
-            assertThat(calls.applyAsInt("/moved")).isEqualTo(200);
-            assertThat(seen).containsExactly("/moved", "/foreign");
-            for (int i = 0; i < 24; i++) {
-                assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(200);
-            }
+            assertThat(calls.applyAsInt("/post/307")).isEqualTo(200);
+            assertThat(seen).containsExactly("POST /post/307 text", "POST /post/302 text", "/other");
         });
     }
 
@@ -346,17 +359,20 @@ class OneAnswerTest {
         }
     }
 
-    /** A factory of Spring Boot is one of its library, for those who customize it. */
     @Test
-    void aFactoryIsCustomizedAsItsLibraryIs() {
+    void aFactoryWithSettingsOfItsOwnIsThatOfTheLibraryIfTheyDisableRedirects() {
+        HttpClientSettings still = HttpClientSettings.defaults().withRedirects(HttpRedirects.DONT_FOLLOW);
         List<Object> customized = new ArrayList<>();
         runner(Client.REST_CLIENT_JDK).run(context -> {
             FollowedRedirects.Factories factories = context.getBean(FollowedRedirects.Factories.class);
+            assertThat(factories.build(still)).isInstanceOf(JdkClientHttpRequestFactory.class);
             assertThat(factories.withCustomizer(customized::add).build()).isInstanceOf(FollowingRequestFactory.class);
             FollowedRedirects.Connectors connectors = context.getBean(FollowedRedirects.Connectors.class);
+            assertThat(connectors.build(still)).isInstanceOf(ReactorClientHttpConnector.class);
             assertThat(connectors.withCustomizer(customized::add).build()).isInstanceOf(FollowingConnector.class);
         });
         assertThat(customized)
+                .as("what customizers of factories see")
                 .satisfiesExactly(
                         factory -> assertThat(factory).isInstanceOf(JdkClientHttpRequestFactory.class),
                         connector -> assertThat(connector).isInstanceOf(ReactorClientHttpConnector.class));
