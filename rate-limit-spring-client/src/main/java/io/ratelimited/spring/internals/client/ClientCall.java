@@ -156,12 +156,12 @@ final class ClientCall {
     }
 
     /**
-     * Takes which host a redirect leads to, before its response; the last redirect counts.
+     * Takes which host is asked, before it responds; of several, behind redirects, the last counts.
      *
-     * @param away whether the host is none of the client's
+     * @param own whether it is one of the client's
      */
-    void redirected(boolean away) {
-        redirected = away;
+    void answersFrom(boolean own) {
+        redirected = !own;
     }
 
     /**

@@ -43,6 +43,7 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
 
     private Mono<ClientHttpResponse> follow(
             ClientCall call, Hop hop, Function<? super ClientHttpRequest, Mono<Void>> writer) {
+        call.answersFrom(hop.isOf(call, clients));
         return library.still()
                 .connect(hop.method(), hop.uri(), request -> writer.apply(reduced(hop, request)))
                 .flatMap(response -> {
@@ -50,7 +51,6 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
                     if (next == null) {
                         return Mono.just(response);
                     }
-                    call.redirected(!next.isOf(call, clients));
                     return response.getBody()
                             .doOnNext(DataBufferUtils::release)
                             .then(Mono.defer(() -> follow(call, next, writer)));

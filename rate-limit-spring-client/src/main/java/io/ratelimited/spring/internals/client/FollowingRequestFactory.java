@@ -88,7 +88,6 @@ public final class FollowingRequestFactory extends AbstractClientHttpRequestFact
             for (Hop next = next(hop, response); next != null; next = next(hop, response)) {
                 response.close();
                 hop = next;
-                call.redirected(!hop.isOf(call, clients));
                 response = send(hop, headers);
             }
             return response;
@@ -101,8 +100,9 @@ public final class FollowingRequestFactory extends AbstractClientHttpRequestFact
         }
 
         private ClientHttpResponse send(Hop hop, HttpHeaders headers) throws IOException {
+            call.answersFrom(hop.isOf(call, clients));
             ClientHttpRequest request = library.still().createRequest(hop.uri(), hop.method());
-            request.getHeaders().putAll(headers);
+            headers.forEach((name, values) -> request.getHeaders().addAll(name, values));
             hop.reduce(request.getHeaders());
             request.getAttributes().putAll(getAttributes());
             if (body != null && hop.hasBody()) {

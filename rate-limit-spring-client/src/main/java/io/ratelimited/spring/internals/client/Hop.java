@@ -17,11 +17,12 @@ import org.springframework.http.HttpStatusCode;
  * @param home the address of the first request
  * @param redirects how many led here
  * @param hasBody whether the body of the first request is sent
- * @param hasCredentials whether the credentials of the first request are sent: all redirects stayed at one origin
+ * @param hasCredentials whether the credentials of the first request are sent: no redirect has left its host
  */
 record Hop(HttpMethod method, URI uri, URI home, int redirects, boolean hasBody, boolean hasCredentials) {
 
     private static final int MOST = 20;
+    private static final int HTTP = 80;
     private static final int MOVED_PERMANENTLY = 301;
     private static final int FOUND = 302;
     private static final int SEE_OTHER = 303;
@@ -52,7 +53,7 @@ record Hop(HttpMethod method, URI uri, URI home, int redirects, boolean hasBody,
                 home,
                 redirects + 1,
                 hasBody && !gets,
-                hasCredentials && scheme(uri).equals(scheme(target)) && isAt(uri, target));
+                hasCredentials && trusts(target));
     }
 
     private @Nullable URI target(String location) {
@@ -94,6 +95,13 @@ record Hop(HttpMethod method, URI uri, URI home, int redirects, boolean hasBody,
      */
     boolean isOf(ClientCall call, LimitedClients clients) {
         return isAt(home, uri) || call.isOf(clients.of(uri));
+    }
+
+    /** Returns whether an address is of the same origin, or the encrypted one of the same host. */
+    private boolean trusts(URI target) {
+        return scheme(uri).equals(scheme(target))
+                ? isAt(uri, target)
+                : isAt(URI.create("https://" + OutgoingRequest.host(uri)), target) && OutgoingRequest.port(uri) == HTTP;
     }
 
     private static boolean isAt(URI one, URI other) {

@@ -316,6 +316,27 @@ class FollowedCallsTest {
 
     @ParameterizedTest
     @EnumSource
+    void aRetryBehindTheLimitsIsAnsweredByWhomItAsks(Stack stack) {
+        answer(PARTNER + "/a", 302, "Location", FOREIGN + "/x");
+        inner = (request, body, execution) -> {
+            execution.execute(request, body).close();
+            answer(PARTNER + "/a", 429, "Retry-After", "30");
+            return execution.execute(request, body);
+        };
+        innerFilter = (request, next) -> next.exchange(request)
+                .flatMap(response -> response.releaseBody())
+                .then(Mono.defer(() -> {
+                    answer(PARTNER + "/a", 429, "Retry-After", "30");
+                    return next.exchange(request);
+                }));
+        with(stack, calls -> {
+            assertThat(calls.get("/a")).isEqualTo(429);
+            assertThat(calls.get("/")).isEqualTo(REJECTED);
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource
     void aLoopOfRedirectsIsOneCall(Stack stack) {
         answer(PARTNER + "/loop", 302, "Location", "/loop");
         with(

@@ -151,6 +151,20 @@ class HopTest {
                 .isTrue();
     }
 
+    /** Its address was sent in the clear before: it is no new reader. */
+    @Test
+    void theSameHostGetsThemOnceItIsEncrypted() {
+        Hop plain = Hop.first(HttpMethod.GET, URI.create("http://partner.example/"));
+        assertThat(next(plain, 301, "https://partner.example/").hasCredentials())
+                .isTrue();
+        assertThat(next(plain, 301, "https://partner.example:8443/").hasCredentials())
+                .isFalse();
+        assertThat(next(plain, 301, "https://other.example/").hasCredentials()).isFalse();
+        Hop other = Hop.first(HttpMethod.GET, URI.create("http://partner.example:8080/"));
+        assertThat(next(other, 301, "https://partner.example/").hasCredentials())
+                .isFalse();
+    }
+
     @Test
     void withoutABodyThereAreNoFieldsAboutOne() {
         assertThat(sent(next(FIRST, 303, "/x")).headerNames())
