@@ -14,7 +14,6 @@ import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.client.OkHttpInterceptor;
 import io.ratelimited.spring.internals.client.OwnBuilders;
 import io.ratelimited.spring.internals.client.ReactiveClientFilter;
-import io.ratelimited.spring.internals.client.RespondingHost;
 import io.ratelimited.spring.internals.client.ResponseHeaders;
 import io.ratelimited.spring.internals.client.SentOnce;
 import io.ratelimited.spring.internals.client.UnlimitedClients;
@@ -29,6 +28,7 @@ import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
 import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
 import org.springframework.ai.anthropic.http.okhttp.AnthropicHttpClientBuilderCustomizer;
 import org.springframework.ai.openai.http.okhttp.OpenAiHttpClientBuilderCustomizer;
+import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -43,7 +43,6 @@ import org.springframework.boot.http.client.autoconfigure.ClientHttpRequestFacto
 import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpConnectorBuilderCustomizer;
 import org.springframework.boot.http.client.reactive.ClientHttpConnectorBuilder;
 import org.springframework.boot.http.client.reactive.HttpComponentsClientHttpConnectorBuilder;
-import org.springframework.boot.http.client.reactive.ReactorClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestClientCustomizer;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
@@ -61,7 +60,6 @@ import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Mono;
-import reactor.netty.http.client.HttpClient;
 
 /**
  * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that a builder of
@@ -115,8 +113,8 @@ public final class ClientRateLimitAutoConfiguration {
 
     /**
      * Apache's client repeats a call that is answered 429 or 503 when {@code Retry-After} is over, and one that fails: inside of
-     * the limits, which would know of neither. Calls that are limited are sent once. It reports which host has responded. The
-     * first customizer, so that an application can decide otherwise.
+     * the limits, which would know of neither. Calls that are limited are sent once. The first customizer, so that an application
+     * can decide otherwise.
      */
     @InternalConfiguration
     @ConditionalOnClass({
@@ -130,8 +128,8 @@ public final class ClientRateLimitAutoConfiguration {
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
                 LimitedClients clients) {
-            return builder -> builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients))
-                    .addResponseInterceptorLast(new RespondingHost(clients)));
+            return builder ->
+                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
         }
     }
 
@@ -150,25 +148,6 @@ public final class ClientRateLimitAutoConfiguration {
                 LimitedClients clients) {
             return builder ->
                     builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
-        }
-    }
-
-    /** Reactor Netty reports which host has responded. */
-    @InternalConfiguration
-    @ConditionalOnClass({
-        HttpClient.class,
-        ReactorClientHttpConnectorBuilder.class,
-        ClientHttpConnectorBuilderCustomizer.class,
-        WebClientCustomizer.class,
-        WebClient.class
-    })
-    static class ReactorConfiguration {
-
-        @InternalBean("io.ratelimited.answeringHost")
-        ClientHttpConnectorBuilderCustomizer<ReactorClientHttpConnectorBuilder> answeringHost(
-                ReactiveClientFilter filter) {
-            return builder -> builder.withHttpClientCustomizer(reactor -> reactor.doOnResponse((response, connection) ->
-                    filter.answeredBy(response.currentContextView(), response.resourceUrl())));
         }
     }
 
@@ -216,18 +195,16 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @InternalBean("io.ratelimited.rateLimitBlockingRedirects")
-        @Lazy(false)
-        static FollowedRedirects<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
-                LimitedClients clients,
-                ObjectProvider<ClientHttpRequestFactoryBuilder<?>> libraries,
-                ObjectProvider<HttpClientSettings> settings) {
-            return new FollowedRedirects<>(
-                    "RestClient and RestTemplate",
-                    clients,
-                    libraries,
-                    settings,
-                    HttpComponentsClientHttpRequestFactoryBuilder.class,
-                    "Apache HttpClient");
+        static ClientHttpRequestFactoryBuilderCustomizer<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
+                LimitedClients clients, ListableBeanFactory beans, ObjectProvider<HttpClientSettings> settings) {
+            return builder -> FollowedRedirects.canBeFollowed(
+                            "RestClient and RestTemplate",
+                            ClientHttpRequestFactoryBuilderCustomizer.class,
+                            clients,
+                            beans,
+                            settings)
+                    ? FollowedRedirects.Factories.of(builder, clients)
+                    : builder;
         }
 
         @InternalBean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
@@ -296,18 +273,12 @@ public final class ClientRateLimitAutoConfiguration {
         }
 
         @InternalBean("io.ratelimited.rateLimitReactiveRedirects")
-        @Lazy(false)
-        static FollowedRedirects<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
-                LimitedClients clients,
-                ObjectProvider<ClientHttpConnectorBuilder<?>> libraries,
-                ObjectProvider<HttpClientSettings> settings) {
-            return new FollowedRedirects<>(
-                    "WebClient",
-                    clients,
-                    libraries,
-                    settings,
-                    ReactorClientHttpConnectorBuilder.class,
-                    "Reactor Netty");
+        static ClientHttpConnectorBuilderCustomizer<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
+                LimitedClients clients, ListableBeanFactory beans, ObjectProvider<HttpClientSettings> settings) {
+            return builder -> FollowedRedirects.canBeFollowed(
+                            "WebClient", ClientHttpConnectorBuilderCustomizer.class, clients, beans, settings)
+                    ? FollowedRedirects.Connectors.of(builder, clients)
+                    : builder;
         }
 
         @InternalBean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")

@@ -18,7 +18,7 @@ import org.springframework.http.client.ClientHttpResponse;
  */
 public final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, Ordered {
 
-    /** The call that a thread makes, for HTTP libraries that answer on the thread of the caller. */
+    /** The limited call that a thread makes. */
     private static final ThreadLocal<ClientCall> CALL = new ThreadLocal<>();
 
     private final LimitedClients clients;
@@ -38,7 +38,7 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
             throws IOException {
         LimitedClient client = clients.of(request.getURI());
         if (client == null) {
-            return execution.execute(request, body);
+            return execute(null, request, body, execution); // which may be made while a limited one is
         }
         ClientCall call = client.enter(
                 new OutgoingRequest(request.getMethod().name(), request.getURI(), request.getHeaders()::get));
@@ -62,18 +62,22 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
     }
 
     private static ClientHttpResponse execute(
-            ClientCall call, HttpRequest request, byte[] body, ClientHttpRequestExecution execution)
+            @Nullable ClientCall call, HttpRequest request, byte[] body, ClientHttpRequestExecution execution)
             throws IOException {
         ClientCall outer = CALL.get();
-        CALL.set(call);
+        set(call);
         try {
             return execution.execute(request, body);
         } finally {
-            if (outer == null) {
-                CALL.remove();
-            } else {
-                CALL.set(outer);
-            }
+            set(outer);
+        }
+    }
+
+    private static void set(@Nullable ClientCall call) {
+        if (call == null) {
+            CALL.remove();
+        } else {
+            CALL.set(call);
         }
     }
 

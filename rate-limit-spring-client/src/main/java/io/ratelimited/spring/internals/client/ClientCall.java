@@ -150,13 +150,18 @@ final class ClientCall {
         }
     }
 
+    /** Returns whether this is a call of a client. */
+    boolean isOf(@Nullable LimitedClient other) {
+        return client == other;
+    }
+
     /**
-     * Takes the client of the host that answers, before each answer; of several, behind redirects, the last counts.
+     * Takes which host is asked, before it responds; of several, behind redirects, the last counts.
      *
-     * @param answering null for a host of no client
+     * @param own whether it is one of the client's
      */
-    void answeredBy(@Nullable LimitedClient answering) {
-        redirected = answering != client;
+    void answersFrom(boolean own) {
+        redirected = !own;
     }
 
     /**

@@ -45,7 +45,7 @@ public final class OkHttpInterceptor implements RateLimitInterceptor {
             call.giveBack(); // nothing was sent, and what the service had left then is old
             return response;
         }
-        call.answeredBy(clients.of(response.request().url().uri()));
+        call.answersFrom(call.isOf(clients.of(response.request().url().uri())));
         call.answered(response.code(), response.headers()::values);
         ResponseBody body = response.body();
         if (body == null || response.code() == SWITCHING_PROTOCOLS) {

@@ -1,9 +1,6 @@
 package io.ratelimited.spring.internals.client;
 
-import java.net.URI;
-import java.net.URISyntaxException;
 import java.util.concurrent.CompletableFuture;
-import org.jspecify.annotations.Nullable;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
@@ -29,32 +26,12 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
     public Mono<ClientResponse> filter(ClientRequest request, ExchangeFunction next) {
         LimitedClient client = clients.of(request.url());
         if (client == null) {
-            return next.exchange(request);
+            // It may be made while a limited one is, in whose context.
+            return next.exchange(request).contextWrite(context -> context.delete(ClientCall.class));
         }
         return Mono.deferContextual(context -> entered(client, request, context))
                 .doOnDiscard(ClientCall.class, ClientCall::giveBack)
                 .flatMap(call -> exchange(call, request, next));
-    }
-
-    /**
-     * Reports to a call which host has responded, since a host behind a redirect does not count.
-     *
-     * @param context of the subscriber of the response
-     * @param url the URL that has responded; null if it is not known
-     */
-    public void answeredBy(ContextView context, @Nullable String url) {
-        ClientCall call = context.getOrDefault(ClientCall.class, null);
-        if (call != null && url != null) {
-            call.answeredBy(client(url));
-        }
-    }
-
-    private @Nullable LimitedClient client(String url) {
-        try {
-            return clients.of(new URI(url));
-        } catch (URISyntaxException ex) {
-            return null; // Location can be any text
-        }
     }
 
     private static Mono<ClientCall> entered(LimitedClient client, ClientRequest request, ContextView context) {

@@ -11,8 +11,8 @@ import org.apache.hc.core5.http.protocol.HttpContext;
 import org.apache.hc.core5.util.TimeValue;
 
 /**
- * Repeats no call that is limited, and none behind a redirect, which may be part of one; others as Apache's client does by
- * itself. Thread-safe.
+ * Repeats no call that is limited, and none behind a redirect of the library, which may be part of one; others as Apache's
+ * client does by itself. Thread-safe.
  */
 public final class SentOnce implements HttpRequestRetryStrategy {
 
@@ -42,7 +42,9 @@ public final class SentOnce implements HttpRequestRetryStrategy {
 
     private boolean isLimited(HttpRequest request, HttpContext context) {
         try {
-            return HttpClientContext.cast(context).getRedirectLocations().size() > 0
+            return BlockingClientInterceptor.current() != null
+                    || context.getAttribute(FollowingConnector.LIMITED) != null
+                    || HttpClientContext.cast(context).getRedirectLocations().size() > 0
                     || clients.of(request.getUri()) != null;
         } catch (URISyntaxException ex) {
             return true;
