@@ -25,8 +25,8 @@ final class ServletRequestState {
 
     private static final LogText.Lines LOG = LogText.lines(ServletRequestState.class);
     private static final String ATTRIBUTE = ServletRequestState.class.getName();
-    /** How much later than at its timeout a response ends of which its server says nothing: Tomcat looks once a second. */
-    private static final long LOST_AFTER_MILLIS = 1_000;
+    /** How much later than at its timeout a response ends of which its server says nothing: Tomcat looks for timeouts once a second. */
+    private static final long LOST_AFTER_MILLIS = 5_000;
 
     private static final long LONGEST_TIMEOUT_MILLIS = TimeUnit.DAYS.toMillis(30);
 
