@@ -121,13 +121,16 @@ class LettuceConnectionTest {
         REDIS.server().ask(commands -> commands.clientKill(KillArgs.Builder.typeNormal()));
         RedisProcess.until(() -> !broken.isOpen(), "broken", PATIENCE);
         @SuppressWarnings("unchecked")
-        StatefulRedisConnection<String, String> seemsOpen = (StatefulRedisConnection<String, String>)
-                Proxy.newProxyInstance(
+        StatefulRedisConnection<String, String> seemsOpen =
+                (StatefulRedisConnection<String, String>) Proxy.newProxyInstance(
                         getClass().getClassLoader(),
                         new Class<?>[] {StatefulRedisConnection.class},
-                        (proxy, method, args) -> method.getName().equals("isOpen") ? true : method.invoke(broken, args));
+                        (proxy, method, args) ->
+                                method.getName().equals("isOpen") ? true : method.invoke(broken, args));
         LettuceLink link = new LettuceLink(seemsOpen, false, Runnable::run, List.of());
-        assertThat(probe(link, "rl:{0}:~probe").handle((reply, failure) -> failure).join())
+        assertThat(probe(link, "rl:{0}:~probe")
+                        .handle((reply, failure) -> failure)
+                        .join())
                 .matches(Replies::isNotSent);
     }
 
