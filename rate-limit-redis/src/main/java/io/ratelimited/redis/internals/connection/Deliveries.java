@@ -248,9 +248,13 @@ final class Deliveries {
             return;
         }
         String[] on = delivery.keys.toArray(String[]::new);
-        // Not the call of the link itself, which would be taken back when it is late: what was not sent then would be lost.
-        sender.send(server, on, (link, asking) ->
-                        link.eval(Script.DECIDE, on, args, asking).thenApply(Function.identity()))
+        // Not the call of the link itself, which would be taken back when it is late: what was not sent then would be
+        // lost.
+        sender.send(
+                        server,
+                        on,
+                        (link, asking) ->
+                                link.eval(Script.DECIDE, on, args, asking).thenApply(Function.identity()))
                 .whenComplete((reply, failure) -> {
                     end();
                     if (failure != null) {
