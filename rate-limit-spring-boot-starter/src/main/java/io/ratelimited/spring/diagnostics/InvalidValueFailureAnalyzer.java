@@ -11,6 +11,7 @@ import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.core.Ordered;
+import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.Order;
 import org.springframework.core.convert.ConverterNotFoundException;
 import org.springframework.core.env.ConfigurableEnvironment;
@@ -34,7 +35,9 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
     @Override
     protected @Nullable FailureAnalysis analyze(Throwable rootFailure, BindException cause) {
         ConfigurationPropertyName name = cause.getName();
-        Class<?> type = cause.getTarget().getType().resolve(Object.class);
+        ResolvableType target = cause.getTarget().getType();
+        // Of a list that is written as one text, it is that of an element.
+        Class<?> type = (target.hasGenerics() ? target.getGeneric() : target).resolve(Object.class);
         ConfigurationProperty property = cause.getProperty();
         if (!PREFIX.isAncestorOf(name)) {
             return null;

@@ -91,6 +91,11 @@ class StartupMessagesTest {
                                 "rate-limit.limits.tiered.tiers.gold.algorithm=default")
                         .tells(
                                 "Property rate-limit.limits.tiered.tiers.gold.algorithm is default, but must be one of [token-bucket, "),
+                Mistake.of("an element of a list that is none of its values")
+                        .with("rate-limit.clients.partner.hosts=one.example", "rate-limit.clients.partner.obey=retry")
+                        .tells(
+                                "Property rate-limit.clients.partner.obey is retry",
+                                "but must be one of [retry-after, rate-limit]"),
                 Mistake.of("a backend that is not there", Good.class)
                         .with("rate-limit.backend=redis")
                         .tells("Property rate-limit.backend is redis, but nothing provides it")

@@ -15,6 +15,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
@@ -247,7 +248,13 @@ final class Deliveries {
             return;
         }
         String[] on = delivery.keys.toArray(String[]::new);
-        sender.send(server, on, (link, asking) -> link.eval(Script.DECIDE, on, args, asking))
+        // Not the call of the link itself, which would be taken back when it is late: what was not sent then would be
+        // lost.
+        sender.send(
+                        server,
+                        on,
+                        (link, asking) ->
+                                link.eval(Script.DECIDE, on, args, asking).thenApply(Function.identity()))
                 .whenComplete((reply, failure) -> {
                     end();
                     if (failure != null) {

@@ -38,6 +38,9 @@ final class LettuceLink implements RedisLink {
 
     private static final int MAX_PENDING = 8192;
 
+    /** What Lettuce says of a command that it does not write, as from the end of a socket until it has reported that. */
+    private static final String REJECTED = "Currently not connected. Commands are rejected.";
+
     /** Keys of one command at the most, so that other clients of the server do not wait long. */
     private static final int MAX_KEYS = 64;
 
@@ -342,7 +345,8 @@ final class LettuceLink implements RedisLink {
     private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
         pending.decrementAndGet();
         if (reply == null || failure != null) {
-            call.completeExceptionally(Replies.cause(failure));
+            Throwable cause = Replies.cause(failure);
+            call.completeExceptionally(REJECTED.equals(cause.getMessage()) ? Replies.notSent(REJECTED) : cause);
         } else {
             call.complete(reply);
         }

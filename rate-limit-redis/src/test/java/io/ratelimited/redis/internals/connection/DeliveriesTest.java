@@ -66,6 +66,14 @@ class DeliveriesTest {
         assertThat(one.keys).isEqualTo(all());
     }
 
+    /** A charge that was taken back unsent would be lost: that it is late does not say that it has not run. */
+    @Test
+    void areSentEvenIfTheyAreLate() {
+        connection.deliver(DeliveryKind.CHARGE, List.of("one:1/a"), ScriptArguments::new, reply -> {});
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(one.takenBack).hasSize(1).doesNotContain(one.asked.element());
+    }
+
     @Test
     void aCommandWhoseArgumentsCannotBeMadeHoldsUpNoOther() {
         outage();

@@ -4,11 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.KillArgs;
+import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -107,6 +110,28 @@ class LettuceConnectionTest {
                                 .join())
                         .matches(Replies::isNotSent));
         assertThat(link.pending()).isZero();
+    }
+
+    /** Between the end of a socket and Lettuce's report of it, the connection still seems to be open. */
+    @Test
+    void callsThatLettuceRejectsWereNotSent() {
+        RedisClient client = REDIS.client();
+        client.setOptions(ClientOptions.builder().autoReconnect(false).build());
+        StatefulRedisConnection<String, String> broken = client.connect();
+        REDIS.server().ask(commands -> commands.clientKill(KillArgs.Builder.typeNormal()));
+        RedisProcess.until(() -> !broken.isOpen(), "broken", PATIENCE);
+        @SuppressWarnings("unchecked")
+        StatefulRedisConnection<String, String> seemsOpen =
+                (StatefulRedisConnection<String, String>) Proxy.newProxyInstance(
+                        getClass().getClassLoader(),
+                        new Class<?>[] {StatefulRedisConnection.class},
+                        (proxy, method, args) ->
+                                method.getName().equals("isOpen") ? true : method.invoke(broken, args));
+        LettuceLink link = new LettuceLink(seemsOpen, false, Runnable::run, List.of());
+        assertThat(probe(link, "rl:{0}:~probe")
+                        .handle((reply, failure) -> failure)
+                        .join())
+                .matches(Replies::isNotSent);
     }
 
     /** As after an error of the machine: what was taken from the queue is in no command then, and stays pending. */
