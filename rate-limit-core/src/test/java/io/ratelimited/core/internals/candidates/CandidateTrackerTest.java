@@ -303,15 +303,11 @@ class CandidateTrackerTest {
     @Test
     void theSmallestBelowAShareIsTheFirstThatIs() {
         CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "4/m"), "10/m", "2/m", "5/m");
-        assertThat(tracker.report().smallestBelow(0.5)).isNull();
+        assertThat(tracker.report().smallestBelow(0.5)).isEmpty();
         IntStream.range(0, 10).forEach(i -> tracker.tried(null, 1, 0, false));
         CandidateReport report = tracker.report();
-        assertThat(report.smallestBelow(0.6))
-                .extracting(CandidateReport.Candidate::name)
-                .isEqualTo("5/m");
-        assertThat(report.smallestBelow(0.5))
-                .extracting(CandidateReport.Candidate::name)
-                .isEqualTo("10/m");
+        assertThat(report.smallestBelow(0.6)).contains("5/m");
+        assertThat(report.smallestBelow(0.5)).contains("10/m");
         assertThat(report)
                 .hasToString(
                         "10 calls: 2/m rejects 80 %, 5/m rejects 50 %, 10/m rejects 0 %; the smallest below 1 % is 10/m");
