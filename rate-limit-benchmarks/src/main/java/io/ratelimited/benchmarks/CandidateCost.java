@@ -136,14 +136,15 @@ public final class CandidateCost {
         return hashes;
     }
 
+    /** In the order of a plain call: its candidates are tried after its decision. */
     private long decided(@Nullable CandidateTracker tracker) {
         long admitted = 0;
         for (int i = 0; i < calls; i++) {
             String key = KEYS[i % FEW];
+            admitted += limiter.tryAcquire(key, 1) ? 1 : 0;
             if (tracker != null) {
                 tracker.tried(key, 1, 0, false);
             }
-            admitted += limiter.tryAcquire(key, 1) ? 1 : 0;
         }
         return admitted;
     }

@@ -89,14 +89,11 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     @Nullable
     String candidates() {
         Object texts = members.get(CANDIDATES);
-        if (texts == null) {
-            return null;
-        }
-        if (!Set.of(CANDIDATES, FOR).containsAll(members.keySet())) {
+        if (texts != null && !Set.of(CANDIDATES, FOR).containsAll(members.keySet())) {
             throw new IllegalArgumentException(
                     "candidates of rate limit '" + limit + "' can only be combined with for; nothing was changed");
         }
-        return PropertyText.text(texts);
+        return texts == null ? null : PropertyText.text(texts);
     }
 
     /**
@@ -127,9 +124,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         unknown.remove(TIER);
         if (!unknown.isEmpty()) {
             Set<String> known = new TreeSet<>(PROPERTIES);
-            known.add(TIER);
-            known.add(REVERT);
-            known.add(CANDIDATES);
+            known.addAll(Set.of(TIER, REVERT, CANDIDATES));
             throw new IllegalArgumentException("a limit has no " + unknown
                     + SimilarName.hint(unknown.iterator().next(), known) + "; use members of " + known
                     + "; nothing was changed");

@@ -10,7 +10,6 @@ import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Rate;
-import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitDecision;
@@ -26,7 +25,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ToDoubleFunction;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -111,16 +109,13 @@ final class LimitMeters {
     /** A gauge for each candidate that is tried, or was tried last. */
     private void measureCandidates() {
         List<MultiGauge.Row<?>> rows = new ArrayList<>();
-        for (String rate : candidates(named).keySet()) {
+        for (String rate : named.candidates().state().report().shares().keySet()) {
             rows.add(MultiGauge.Row.of(
-                    Tags.of("candidate", rate), named, of -> candidates(of).getOrDefault(rate, Double.NaN)));
+                    Tags.of("candidate", rate),
+                    named,
+                    of -> of.candidates().state().report().shares().getOrDefault(rate, Double.NaN)));
         }
         candidates.register(rows, true);
-    }
-
-    private static Map<String, Double> candidates(ConfiguredLimit limit) {
-        return limit.candidates().state().report().candidates().stream()
-                .collect(Collectors.toMap(Candidate::name, Candidate::rejected));
     }
 
     /** Counts the refusals of each class; one that comes by a change from its first on. */

@@ -4,7 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
+import io.ratelimited.core.internals.candidates.CandidateReport;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
@@ -128,7 +128,7 @@ record LimitReport(
         report.put("ended", tried.tracker() == null);
         report.put("calls", state.report().calls());
         List<Map<String, Object>> rates = new ArrayList<>();
-        for (Candidate one : state.report().candidates()) {
+        for (CandidateReport.Candidate one : state.report().candidates()) {
             Map<String, Object> rate = new LinkedHashMap<>();
             rate.put("rate", one.name());
             rate.put("rejected", Math.round(one.rejected() * 1e4) / 1e2);
@@ -143,9 +143,8 @@ record LimitReport(
         }
         report.put("rates", rates);
         Map<String, Object> smallest = new LinkedHashMap<>();
-        for (String percent : List.of("5", "1", "0.1")) {
-            Candidate one = state.report().smallestBelow(Double.parseDouble(percent) / 100);
-            smallest.computeIfAbsent(percent + " %", added -> one == null ? null : one.name());
+        for (double share : new double[] {0.05, 0.01, 0.001}) {
+            state.report().smallestBelow(share).ifPresent(name -> smallest.put(CandidateReport.percent(share), name));
         }
         report.put("smallestBelow", smallest);
         return rates.isEmpty() ? null : report;

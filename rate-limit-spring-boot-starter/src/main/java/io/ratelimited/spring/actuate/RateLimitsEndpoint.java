@@ -117,9 +117,7 @@ public final class RateLimitsEndpoint {
         String candidates = key == null ? request.candidates() : null;
         try {
             if (candidates != null) {
-                String place = "change at run time, of " + limit.place();
-                String remedy = "Nothing was changed; correct the value and try again.";
-                limit.candidates().start(candidates, request.lasting(), place, remedy);
+                limit.candidates().start(candidates, request.lasting(), "change at run time, of " + limit.place());
             } else if (key != null) {
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {

@@ -15,6 +15,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,7 +25,10 @@ import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -207,7 +211,7 @@ class LimitCandidatesTest {
     @Test
     void whatIsKnownIsLoggedWhenTheApplicationEnds(CapturedOutput output) {
         run(runner, limits -> limits.tryAcquire("search", null));
-        assertThat(output).contains("Rate limit 'search': of 1 calls: 5/m rejects 0 %");
+        assertThat(output).contains("Rate limit 'search': of 1 call: 5/m rejects 0 %");
     }
 
     @Test
@@ -228,9 +232,14 @@ class LimitCandidatesTest {
 
     @Test
     void anOperatorStartsAndStopsThemWithoutAChangeOfTheLimit() {
-        runner.run(context -> {
+        String[] inFlight = {"rate-limit.limits.files.algorithm=concurrency", "rate-limit.limits.files.max-concurrent=5"
+        };
+        runner.withPropertyValues(inFlight).run(context -> {
             TestLimits limits = TestLimits.of(context);
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
+            assertThat(endpoint.update("files", "candidates=off")).doesNotContainKey("candidates");
+            assertThatThrownBy(() -> endpoint.update("files", "candidates=auto"))
+                    .hasMessageEndingWith("[RL-290]");
             assertThat(endpoint.update("search", "candidates=1/m; 2/m, for=1h"))
                     .containsEntry("scope", "instance")
                     .containsEntry("rate", "10/m")
@@ -275,7 +284,7 @@ class LimitCandidatesTest {
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5"))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageStartingWith("Rate limit 'search' is invalid: candidates contain \"5\"")
-                    .hasMessageEndingWith("Nothing was changed; correct the value and try again. [RL-290]");
+                    .hasMessageEndingWith("Correct it, or remove it. [RL-290]");
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, for=40d"))
                     .hasMessageEndingWith("[RL-291]");
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, rate=1/m"))
@@ -284,6 +293,62 @@ class LimitCandidatesTest {
             assertThat(endpoint.update("search", "candidates=off")).doesNotContainKey("candidates");
             assertThat(limits.configured("search").candidates().tracker()).isNull();
         });
+    }
+
+    /** The rate, the algorithm and the policy of the limit change while they are tried, and others start before their time is over. */
+    @Test
+    void candidatesGoOnThroughChangesOfTheLimitUntilOthersStart(CapturedOutput output) {
+        runner.withPropertyValues("rate-limit.limits.search.policy=shadow").run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
+            for (int i = 0; i < 40; i++) {
+                // In a dry run, all calls go.
+                limits.execute("search", "ann", () -> "");
+            }
+            assertThat(shares(limits, "search")).containsExactly(0.875, 0.5);
+            limits.change("search", LimitChange.rate("1/m"));
+            limits.operations()
+                    .change("search", LimitChange.of(Map.of("algorithm", "sliding-log", "policy", "reject")));
+            IntStream.range(0, 40).forEach(i -> limits.tryAcquire("search", "eve"));
+            ticker.advance(Duration.ofSeconds(2));
+            assertThat(shares(limits, "search")).containsExactly(0.875, 0.5);
+            assertThat(said(limits, "search").calls()).isEqualTo(80);
+            ticker.advance(Duration.ofHours(23));
+            endpoint.update("search", "candidates=2/m, for=24h");
+            limits.tryAcquire("search", "eve");
+            // The end of those before ends nothing.
+            ticker.advance(Duration.ofHours(23));
+            assertThat(limits.configured("search").candidates().tracker()).isNotNull();
+            assertThat(output).doesNotContain("Rate limit 'search': of");
+            ticker.advance(Duration.ofHours(1));
+            assertThat(limits.configured("search").candidates().tracker()).isNull();
+            assertThat(output).containsOnlyOnce("Rate limit 'search': of 1 call: 2/m rejects 0 %");
+        });
+    }
+
+    /** Nobody listens at the port. Calls are tried whether they are rejected, admitted or decided here meanwhile. */
+    @ParameterizedTest
+    @ValueSource(strings = {"deny", "allow", "local"})
+    void candidatesNeedNoRedis(String onFailure) {
+        runner.withConfiguration(
+                        AutoConfigurations.of(DataRedisAutoConfiguration.class, RedisRateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        "spring.data.redis.port=1",
+                        "rate-limit.redis.timeout=5s",
+                        "rate-limit.limits.search.backend=redis",
+                        "rate-limit.limits.search.on-failure=" + onFailure)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    TestLimits limits = TestLimits.of(context);
+                    boolean[] admitted = new boolean[7];
+                    IntStream.range(0, 7).forEach(i -> admitted[i] = limits.tryAcquire("search", "ann"));
+                    assertThat(admitted[0]).isEqualTo(!onFailure.equals("deny"));
+                    assertThat(said(limits, "search").calls()).isEqualTo(7);
+                    assertThat(said(limits, "search").candidates().get(0).mostRejected())
+                            .containsExactly(new CandidateReport.Caller("ann", 2));
+                    assertThat(context.getBean(RateLimitsEndpoint.class).update("search", "candidates=1/m"))
+                            .containsEntry("scope", "instance");
+                });
     }
 
     @Test
@@ -299,7 +364,7 @@ class LimitCandidatesTest {
                                     .gauge()
                                     .value())
                             .isEqualTo(0.5);
-                    limits.configured("search").candidates().start("7/m", null, "", "");
+                    limits.configured("search").candidates().start("7/m", null, "");
                     assertThat(meters.get("rate.limit.candidate.rejected").gauges())
                             .extracting(Gauge::getId)
                             .extracting(id -> id.getTag("candidate"))

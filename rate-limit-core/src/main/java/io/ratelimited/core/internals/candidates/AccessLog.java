@@ -6,7 +6,6 @@ import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -76,7 +75,7 @@ record AccessLog(@Nullable String key, String time) {
     /** The texts, numbers and words of an object, by their names; those of inner objects have the names of both: {@code a.b}. */
     private static Map<String, String> json(String line) {
         Map<String, String> fields = new HashMap<>();
-        Deque<String> outer = new ArrayDeque<>();
+        ArrayDeque<String> outer = new ArrayDeque<>();
         String name = "";
         Matcher part = JSON.matcher(line);
         for (boolean open = true; open && part.lookingAt(); open = !outer.isEmpty() && outer.size() <= DEEPEST) {

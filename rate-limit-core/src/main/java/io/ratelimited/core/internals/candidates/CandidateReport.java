@@ -3,8 +3,9 @@ package io.ratelimited.core.internals.candidates;
 import io.ratelimited.core.Limit;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What candidates would have done until now. Immutable.
@@ -30,7 +31,7 @@ public record CandidateReport(long calls, List<Candidate> candidates) {
         @Override
         public String toString() {
             return name + " rejects " + percent(rejected) + (error > 0 ? " ± " + percent(error) : "")
-                    + (callers > 0 ? " (" + callers + (callers == 1 ? " caller)" : " callers)") : "");
+                    + (callers > 0 ? " (" + number(callers, "caller") + ")" : "");
         }
     }
 
@@ -41,32 +42,41 @@ public record CandidateReport(long calls, List<Candidate> candidates) {
      * The smallest candidate that would have rejected less than a share of the calls, its error included.
      *
      * @param share above 0, at most 1
-     * @return null if none would have, or there were no calls
+     * @return its name; empty if none would have, or there were no calls
      */
-    public @Nullable Candidate smallestBelow(double share) {
+    public Optional<String> smallestBelow(double share) {
         return candidates.stream()
                 .filter(one -> calls > 0 && one.rejected + one.error < share)
-                .findFirst()
-                .orElse(null);
+                .map(Candidate::name)
+                .findFirst();
+    }
+
+    /** The share that each would have rejected, by its name. */
+    public Map<String, Double> shares() {
+        return candidates.stream().collect(Collectors.toMap(Candidate::name, Candidate::rejected));
     }
 
     /** As in {@code the smallest below 1 % is 100/m}. */
     String advice(double share) {
-        Candidate smallest = smallestBelow(share);
-        return smallest == null
-                ? "none of them rejects less than " + percent(share)
-                : "the smallest below " + percent(share) + " is " + smallest.name;
+        return smallestBelow(share)
+                .map(name -> "the smallest below " + percent(share) + " is " + name)
+                .orElse("none of them rejects less than " + percent(share));
     }
 
     /** One line, as in {@code 1200 calls: 50/m rejects 12.5 % (3 callers), 100/m rejects 0 %; the smallest below 1 % is 100/m}. */
     @Override
     public String toString() {
-        return calls + " calls: " + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", "))
-                + "; " + advice(0.01);
+        return number(calls, "call") + ": "
+                + candidates.stream().map(Candidate::toString).collect(Collectors.joining(", ")) + "; " + advice(0.01);
+    }
+
+    /** As in {@code 1 call}, {@code 2 calls}. */
+    static String number(long number, String of) {
+        return number + " " + of + (number == 1 ? "" : "s");
     }
 
     /** A share in percent, with two digits after the point where there are any. */
-    static String percent(double share) {
+    public static String percent(double share) {
         return String.format(Locale.ROOT, "%.2f", share * 100).replaceFirst("\\.?0+$", "") + " %";
     }
 }

@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -65,6 +65,9 @@ public final class CandidateTracker {
     /** The instant of a rush while there is none. */
     private static final long NONE = Long.MIN_VALUE;
 
+    private static final AtomicLongFieldUpdater<CandidateTracker> BEGIN =
+            AtomicLongFieldUpdater.newUpdater(CandidateTracker.class, "rush");
+
     private final Limit live;
     private final List<Limit> limits;
     private final Ticker ticker;
@@ -90,10 +93,10 @@ public final class CandidateTracker {
 
     private long sampled;
 
-    /** The instant of the calls of a rush. */
-    private final AtomicLong rush = new AtomicLong(NONE);
+    /** The instant of the calls of a rush: a field, because each call reads it. */
+    private volatile long rush = NONE;
 
-    private boolean used;
+    /** The instant of the last call that asked for one. */
     private long last;
 
     private final ReentrantLock change = new ReentrantLock();
@@ -114,21 +117,16 @@ public final class CandidateTracker {
         this.salt = salt;
         this.paced = live.algorithm().family() == Algorithm.Family.PACED;
         this.trials = new Trials(limits, now());
-        this.capacity = capacity(limits);
+        long bytes = 256 + limits.stream().mapToLong(CandidateTracker::bytes).sum();
+        this.capacity = (int) Math.max(LEAST_KEYS, Math.min(MOST_KEYS, MEMORY / bytes));
         this.withoutKey = new Tracked("", 0);
         this.withoutKey.heavy = true;
     }
 
-    /** As many keys as fit into {@link #MEMORY}. */
-    private static int capacity(List<Limit> limits) {
-        long bytes = 256;
-        for (Limit limit : limits) {
-            long calls =
-                    limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
-            long slots = limit.algorithm() == Algorithm.SLIDING_WINDOW ? limit.slots() : 0;
-            bytes += 64 + 16 * calls + 8 * slots;
-        }
-        return (int) Math.max(LEAST_KEYS, Math.min(MOST_KEYS, MEMORY / bytes));
+    /** The memory that the state of a key takes under a limit, at most. */
+    private static long bytes(Limit limit) {
+        long calls = limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
+        return 64 + 16 * calls + 8L * limit.slots();
     }
 
     private long now() {
@@ -149,7 +147,7 @@ public final class CandidateTracker {
             return;
         }
         boolean counted = permits == 1 && maxWaitNanos <= 0 && !charged && !paced;
-        if (counted && tracked.instant == rush.get()) {
+        if (counted && tracked.instant == rush) {
             tracked.incrementAndGet();
             return;
         }
@@ -175,15 +173,16 @@ public final class CandidateTracker {
         }
     }
 
-    /** The instant of a call: that of the rush, if there is one. The call may be the first of one. */
+    /** The instant of the rush; now if there is none. */
+    private long reading() {
+        long begun = rush;
+        return begun == NONE ? now() : begun;
+    }
+
+    /** The instant of a call, which may be the first of a rush. */
     private long instant() {
-        used = true;
-        long begun = rush.get();
-        if (begun != NONE) {
-            return begun;
-        }
-        long now = now();
-        if (now - last < RUSH && rush.compareAndSet(NONE, now)) {
+        long now = reading();
+        if (rush == NONE && now - last < RUSH && BEGIN.compareAndSet(this, NONE, now)) {
             ticker.schedule(ticker.nanos() + TICK, this::tick);
         }
         last = now;
@@ -191,11 +190,11 @@ public final class CandidateTracker {
     }
 
     private void tick() {
-        rush.set(used ? now() : NONE);
+        boolean used = last == rush;
+        rush = used ? now() : NONE;
         if (used) {
             ticker.schedule(ticker.nanos() + TICK, this::tick);
         }
-        used = false;
     }
 
     private @Nullable Tracked find(Object key) {
@@ -285,14 +284,13 @@ public final class CandidateTracker {
             List<Tracked> whole = new ArrayList<>(List.of(withoutKey));
             List<Tracked> sample = new ArrayList<>();
             keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked));
-            long calls = whole.stream().mapToLong(Tracked::flush).sum();
             long ofSample = sample.stream().mapToLong(Tracked::flush).sum();
             long others = ofSample + past + LongStream.of(skipped).sum();
-            return new CandidateReport(
-                    calls + others,
-                    IntStream.range(0, limits.size())
-                            .mapToObj(limit -> candidate(limit, whole, sample, calls + others, others, ofSample))
-                            .toList());
+            long calls = others + whole.stream().mapToLong(Tracked::flush).sum();
+            List<Candidate> candidates = IntStream.range(0, limits.size())
+                    .mapToObj(limit -> candidate(limit, whole, sample, calls, others, ofSample))
+                    .toList();
+            return new CandidateReport(calls, candidates);
         } finally {
             change.unlock();
         }
@@ -310,10 +308,9 @@ public final class CandidateTracker {
         // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
         double largest =
                 sample.stream().mapToDouble(one -> one.counts.get(0)).max().orElse(0);
-        double squares = largest * largest;
-        for (Tracked one : sample) {
-            squares += Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2);
-        }
+        double squares = sample.stream()
+                .mapToDouble(one -> Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2))
+                .reduce(largest * largest, Double::sum);
         double error = ofSample == 0 ? 1 : Math.min(1, 2 * Math.sqrt(squares) / ofSample * others / calls);
         List<Tracked> touched = Stream.concat(whole.stream(), sample.stream())
                 .filter(one -> one != withoutKey && one.counts.get(limit + 1) > 0)
@@ -326,9 +323,7 @@ public final class CandidateTracker {
                 touched.stream().mapToLong(one -> one.heavy ? 1 : mask + 1L).sum(),
                 touched.stream()
                         .map(one -> new Caller(CanonicalKey.text(one.key), one.counts.get(limit + 1)))
-                        .sorted(Comparator.comparingLong(Caller::rejected)
-                                .reversed()
-                                .thenComparing(Caller::key))
+                        .sorted(Comparator.comparingLong(caller -> -caller.rejected()))
                         .limit(SHOWN_CALLERS)
                         .toList());
     }
@@ -356,7 +351,7 @@ public final class CandidateTracker {
             this.key = key;
             this.hash = hash;
             // Later than its first call it would not be full then.
-            this.trial = trials.new Key(rush.get() == NONE ? now() : rush.get());
+            this.trial = trials.new Key(reading());
         }
 
         /** Judges the calls that have been counted. Returns how many have been judged in all. */
@@ -370,10 +365,7 @@ public final class CandidateTracker {
         private void judge(long calls, long permits, long now, long maxWaitNanos, boolean charged) {
             counts.addAndGet(0, calls);
             for (int i = 0; i < limits.size(); i++) {
-                long rejected = trial.rejected(i, calls, permits, now, maxWaitNanos, charged);
-                if (rejected > 0) {
-                    counts.addAndGet(1 + i, rejected);
-                }
+                counts.addAndGet(1 + i, trial.rejected(i, calls, permits, now, maxWaitNanos, charged));
             }
             sampled += mask == 0 || heavy ? 0 : calls;
         }

@@ -13,12 +13,10 @@ import java.io.LineNumberReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.stream.Collectors;
@@ -49,11 +47,12 @@ public final class CandidatesCommand {
     private final ManualTicker time = new ManualTicker();
     private final CandidateTracker tracker;
     private long bad;
+    private long late;
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
         String name = options.getOrDefault("algorithm", "token-bucket");
         Algorithm algorithm = Algorithm.all().stream()
-                .filter(one -> one.name().equals(name.toUpperCase(Locale.ROOT).replace('-', '_')))
+                .filter(one -> one.name().equalsIgnoreCase(name.replace('-', '_')))
                 .findFirst()
                 .orElseThrow(() -> new IllegalArgumentException(
                         "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
@@ -61,7 +60,12 @@ public final class CandidatesCommand {
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
         Limit live = Limit.of("candidates", algorithm).rate("100/m").build();
         this.tracker = new CandidateTracker(live, Candidates.of(live, options.getOrDefault("rate", "")), time, 0);
-        this.below = Double.parseDouble(options.getOrDefault("below", "1")) / 100;
+        String percent = options.getOrDefault("below", "1");
+        if (!percent.matches("(?=.*[1-9])(100|\\d{1,2}([.]\\d+)?)")) {
+            throw new IllegalArgumentException(
+                    "--below is " + percent + ", but must be a percentage above 0, at most 100. Write it as in 0.5.");
+        }
+        this.below = Double.parseDouble(percent) / 100;
     }
 
     /** Ends the process with 0, or with 1 after a mistake in the arguments or a file that cannot be read. */
@@ -88,29 +92,23 @@ public final class CandidatesCommand {
                 throw new IllegalArgumentException(USAGE);
             }
             CandidatesCommand command = new CandidatesCommand(options, out);
-            for (String file : files) {
-                command.read(file);
-            }
+            files.forEach(command::read);
             command.print();
             return 0;
-        } catch (IOException ex) {
-            err.println("The file cannot be read: " + ex.getMessage() + ". Check its name and permissions.");
-        } catch (NumberFormatException ex) {
-            err.println("--below must be a number. " + ex.getMessage());
         } catch (IllegalArgumentException ex) {
             err.println(ex.getMessage());
         }
         return 1;
     }
 
-    private void read(String file) throws IOException {
+    private void read(String file) {
         try (InputStream stream = file.equals("-") ? System.in : new FileInputStream(file);
                 InputStream plain = file.endsWith(".gz") ? new GZIPInputStream(stream) : stream;
                 LineNumberReader lines = new LineNumberReader(new InputStreamReader(plain, StandardCharsets.UTF_8))) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 try {
                     if (!line.isBlank()) {
-                        waiting.add(log.read(line));
+                        waiting.add(log.read(line.startsWith("\uFEFF") ? line.substring(1) : line));
                     }
                 } catch (IllegalArgumentException ex) {
                     if (bad++ < SHOWN) {
@@ -120,6 +118,9 @@ public final class CandidatesCommand {
                 }
                 tryCalls(SORTED);
             }
+        } catch (IOException ex) {
+            throw new IllegalArgumentException(
+                    file + " cannot be read: " + ex.getMessage() + ". Check its name, permissions and format.", ex);
         }
     }
 
@@ -139,6 +140,7 @@ public final class CandidatesCommand {
             if (time.epochNanos() == 0) {
                 time.setWallClock(Instant.EPOCH.plusNanos(call.epochNanos()));
             }
+            late += call.epochNanos() < time.epochNanos() ? 1 : 0;
             time.advanceNanos(Math.max(0, call.epochNanos() - time.epochNanos()));
             tracker.tried(call.key(), 1, 0, false);
         }
@@ -147,7 +149,7 @@ public final class CandidatesCommand {
     private void print() {
         tryCalls(0);
         if (bad > 0) {
-            out.println(bad + (bad == 1 ? " line" : " lines") + " could not be read and were skipped. [RL-292]");
+            out.println("Skipped " + CandidateReport.number(bad, "line") + " that could not be read. [RL-292]");
         }
         CandidateReport report = tracker.report();
         if (report.calls() == 0) {
@@ -155,9 +157,9 @@ public final class CandidatesCommand {
             return;
         }
         Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
-        out.println(report.calls() + " calls from "
-                + last.minus(time.elapsed()).truncatedTo(ChronoUnit.SECONDS) + " to "
-                + last.truncatedTo(ChronoUnit.SECONDS));
+        String unsorted = late == 0 ? "" : ", " + late + " of them too late to be sorted: name the oldest file first";
+        out.println(CandidateReport.number(report.calls(), "call") + " from " + last.minus(time.elapsed()) + " to "
+                + last + unsorted);
         for (Candidate one : report.candidates()) {
             String most = one.mostRejected().stream()
                     .map(caller -> printable(caller.key()) + " (" + caller.rejected() + ")")

@@ -144,8 +144,8 @@ class CandidatesCommandTest {
                         access.log, line 3: it is neither in the Common Log Format nor a JSON object: Restarting?
                         access.log, line 4: its time is 99/Oct/2026:13:55:36 +0000, but must be as in 10/Oct/2026:13:55:36 +0200, \
                         2026-10-10T13:55:36Z, or a number since 1970: 10.0.0.1 - - [99/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 1
-                        2 lines could not be read and were skipped. [RL-292]
-                        1 calls from 2026-10-10T13:55:36Z to 2026-10-10T13:55:36Z
+                        Skipped 2 lines that could not be read. [RL-292]
+                        1 call from 2026-10-10T13:55:36Z to 2026-10-10T13:55:36Z
                         1/m rejects 0 %
                         the smallest below 1 % is 1/m
                         """);
@@ -158,7 +158,7 @@ class CandidatesCommandTest {
         System.setIn(new ByteArrayInputStream(line.repeat(8).getBytes(StandardCharsets.UTF_8)));
         try {
             assertThat(run("candidates", "--time", "ts", "--key", "request.remote_ip", "--rate", "auto", "-"))
-                    .startsWith("8 calls from 2025-10-10T11:55:36Z")
+                    .startsWith("8 calls from 2025-10-10T11:55:36.500Z to 2025")
                     .contains("2/m rejects 75 % (1 caller): 10.0.0.1 (6)\n", "100/m rejects 0 %\n")
                     .endsWith("the smallest below 1 % is 25/m\n");
         } finally {
@@ -183,6 +183,33 @@ class CandidatesCommandTest {
                 .doesNotContain("\u001b");
     }
 
+    /** With the mark, the first caller of a log in the Common Log Format would be another one than in the lines below. */
+    @Test
+    void aByteOrderMarkIsNoPartOfTheFirstLine() throws Exception {
+        String line = "10.0.0.1 - - [10/Oct/2026:13:55:36 +0000] \"GET / HTTP/1.1\" 200 1";
+        assertThat(runOn(List.of("\uFEFF" + line, line), "--key", "host", "--rate", "1/m"))
+                .contains("1/m rejects 50 % (1 caller): 10.0.0.1 (1)\n")
+                .doesNotContain("Skipped");
+        assertThat(runOn(List.of("\uFEFF{\"time\": 1760097336}"), "--rate", "1/m"))
+                .startsWith("1 call from 2025-10-10T11:55:36Z to 2025-10-10T11:55:36Z\n");
+    }
+
+    @Test
+    void filesThatAreNotInTheOrderOfTheirTimesAreReported() throws Exception {
+        String line = "10.0.0.1 - - [%02d/Oct/2026:13:55:36 +0000] \"GET / HTTP/1.1\" 200 1\n";
+        Path newer = Files.writeString(
+                folder.resolve("access.log"), line.formatted(11).repeat(10_000));
+        Path older = Files.writeString(
+                folder.resolve("access.log.1"), line.formatted(10).repeat(2) + "Restarting\n");
+        assertThat(run("candidates", "--rate", "1/m", newer.toString(), older.toString()))
+                .contains("Skipped 1 line that could not be read. [RL-292]\n");
+        Files.writeString(newer, line.formatted(11).repeat(10_001));
+        assertThat(run("candidates", "--rate", "1/m", newer.toString(), older.toString()))
+                .contains(", 2 of them too late to be sorted: name the oldest file first\n");
+        assertThat(run("candidates", "--rate", "1/m", older.toString(), newer.toString()))
+                .doesNotContain("too late");
+    }
+
     /** Servers write a line when the response has ended. */
     @Test
     void sortsLinesByTheirTime() throws Exception {
@@ -203,7 +230,18 @@ class CandidatesCommandTest {
         assertThat(run("candidates", "--rate", "1", "no.log")).contains("rate is \"1\", but must be");
         assertThat(run("candidates", "--rate", "1/m", "--algorithm", "x", "a"))
                 .contains("must be one of [TOKEN_BUCKET");
-        assertThat(run("candidates", "--rate", "1/m", "--below", "x", "a")).contains("--below must be a number");
+        for (String percent : List.of("x", "200", "100.1", "-1", "0", "0.0", "NaN", "5%", "1e-1")) {
+            assertThat(run("candidates", "--rate", "1/m", "--below", percent, "a"))
+                    .isEqualTo("--below is " + percent
+                            + ", but must be a percentage above 0, at most 100. Write it as in 0.5.\n");
+        }
+        for (String percent : List.of("100", "99.9", "0.01", "5")) {
+            assertThat(runOn(List.of(), "--rate", "1/m", "--below", percent)).isEqualTo("There are no calls.\n");
+        }
+        assertThat(run("candidates", "--rate", "1/m", folder.toString())).startsWith(folder + " cannot be read: ");
+        Path noArchive = Files.writeString(folder.resolve("no.gz"), "10.0.0.1 - -");
+        assertThat(run("candidates", "--rate", "1/m", noArchive.toString()))
+                .startsWith(noArchive + " cannot be read: Not in GZIP format. Check its name, permissions and format.");
         assertThat(runOn(List.of(), "--rate", "1/m")).isEqualTo("There are no calls.\n");
     }
 

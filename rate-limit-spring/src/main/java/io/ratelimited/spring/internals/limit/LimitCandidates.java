@@ -13,7 +13,6 @@ import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
@@ -31,8 +30,6 @@ public final class LimitCandidates {
     /** A report is made at most once in this time, in nanoseconds: meters read it once for each candidate. */
     private static final long FRESH = 1_000_000_000L;
 
-    private static final State NONE = new State(Instant.EPOCH, Instant.EPOCH, new CandidateReport(0, List.of()));
-
     private final NamedLimit limit;
     private final Ticker ticker;
     /** Null unless candidates are tried now. */
@@ -40,7 +37,7 @@ public final class LimitCandidates {
 
     private volatile Runnable listener = () -> {};
     /** Guarded by this, as the next ones. */
-    private State state = NONE;
+    private State state = new State(Instant.EPOCH, Instant.EPOCH, new CandidateReport(0, List.of()));
 
     private long reportedAt;
     private Runnable alarm = () -> {};
@@ -64,26 +61,20 @@ public final class LimitCandidates {
      * @param time null for 24 hours
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
-    public synchronized void start(String text, @Nullable Duration time, String place, String remedy) {
-        if (text.isBlank() || text.equals("off")) {
-            alarm.run();
-            tracker = null;
-            state = NONE;
-            listener.run();
-            return;
-        }
-        Duration length = Objects.requireNonNullElse(time, Duration.ofDays(1));
+    public synchronized void start(String text, @Nullable Duration time, String place) {
+        Duration length = time == null ? Duration.ofDays(1) : time;
         try {
             if (length.compareTo(Duration.ofSeconds(1)) < 0 || length.compareTo(Duration.ofDays(31)) > 0) {
                 throw new InvalidLimitException(
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
             long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
-            begin(Candidates.of(limit.limit(), text), ticker.nanos() + length.toNanos(), coarse);
+            List<Limit> limits = text.isBlank() || text.equals("off") ? List.of() : Candidates.of(limit.limit(), text);
+            begin(limits, ticker.nanos() + length.toNanos(), coarse);
         } catch (InvalidLimitException ex) {
-            String code = ex.attribute().equals("candidates") ? " [RL-290]" : " [RL-291]";
+            String code = ex.attribute().equals("candidates") ? "[RL-290]" : "[RL-291]";
             throw new InvalidRateLimitException(
-                    limit.name(), place, String.valueOf(ex.getMessage()), remedy + code, ex);
+                    limit.name(), place, String.valueOf(ex.getMessage()), "Correct it, or remove it. " + code, ex);
         }
     }
 
@@ -93,7 +84,7 @@ public final class LimitCandidates {
                 limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
-        tracker = next;
+        tracker = limits.isEmpty() ? null : next;
         alarm.run();
         alarm = ticker.schedule(
                 coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
@@ -103,12 +94,12 @@ public final class LimitCandidates {
     /** The time is over, or that of coarse steps is; they begin again until there are calls. */
     private synchronized void over(CandidateTracker ended, List<Limit> limits, long deadline, long coarse) {
         CandidateReport seen = ended.report();
-        boolean silent = seen.calls() == 0;
         if (tracker == ended && coarse == 0) {
             close();
+        } else if (tracker == ended && seen.calls() > 0) {
+            begin(Candidates.around(limit.limit(), seen), deadline, 0);
         } else if (tracker == ended) {
-            long again = silent && deadline - ticker.nanos() > coarse ? coarse : 0;
-            begin(silent ? limits : Candidates.around(limit.limit(), seen), deadline, again);
+            begin(limits, deadline, deadline - ticker.nanos() > coarse ? coarse : 0);
         }
     }
 

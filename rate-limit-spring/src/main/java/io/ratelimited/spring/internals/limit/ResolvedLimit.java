@@ -301,13 +301,9 @@ public final class ResolvedLimit {
 
     /** @throws InvalidRateLimitException when they are invalid */
     void startCandidates(LimitCandidates candidates) {
-        Object rates = values.get(LimitProperty.CANDIDATES);
+        String rates = texts().get(LimitProperty.CANDIDATES.kebab());
         if (rates != null) {
-            candidates.start(
-                    PropertyText.text(rates),
-                    get(LimitProperty.CANDIDATES_FOR, Duration.class),
-                    place(LimitProperty.CANDIDATES),
-                    originOrStrongest(LimitProperty.CANDIDATES).remedy());
+            candidates.start(rates, get(LimitProperty.CANDIDATES_FOR, Duration.class), place(LimitProperty.CANDIDATES));
         }
     }
 
