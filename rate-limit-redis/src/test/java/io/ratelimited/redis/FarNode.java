@@ -96,6 +96,11 @@ final class FarNode {
                 PATIENCE);
     }
 
+    /** The most commands of the backend's own since an instant: probes, two a second, each with what a new connection begins with. */
+    static long probesSince(long begin) {
+        return 15 + 15 * (System.nanoTime() - begin) / 500_000_000;
+    }
+
     /** Mends the network and waits until Redis decides, and until what is promised then holds: within a second. */
     void healAndSee(String what, BooleanSupplier promise) {
         heal();

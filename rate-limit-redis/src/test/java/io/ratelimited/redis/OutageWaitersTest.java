@@ -58,11 +58,11 @@ class OutageWaitersTest {
         far.network().silence(true);
         far.awaitOutage();
         long before = far.network().commands();
+        long begin = System.nanoTime();
         Thread.sleep(millis);
         long asked = far.network().commands() - before;
         System.out.printf("WAITERS of %d keys: %d commands in %d ms of outage%n", keys, asked, millis);
-        // The probes of the backend, and what a new connection begins with.
-        assertThat(asked).isLessThanOrEqualTo(15 + 15 * millis / 500);
+        assertThat(asked).isLessThanOrEqualTo(FarNode.probesSince(begin));
         running.forEach(Reservation::release);
         until(() -> turns.stream().allMatch(CompletableFuture::isDone), "all are let in", Duration.ofSeconds(10));
         assertThat(turns).allSatisfy(turn -> assertThat(turn).isCompletedWithValue(true));
