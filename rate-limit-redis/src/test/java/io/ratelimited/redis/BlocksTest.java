@@ -280,7 +280,7 @@ class BlocksTest {
         assertThat(limiter.blockedKeys()).hasSize(1);
         until(() -> !told.isEmpty(), "the observer is told", Duration.ofSeconds(20));
         far.heal();
-        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit(), RedisLimitOptions.DEFAULTS);
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(limit(), RedisLimitOptions.DEFAULTS);
         Decision elsewhere = other.reserve("k", 1, 0).decision();
         assertThat(elsewhere.source()).isEqualTo(Source.REDIS);
         assertThat(elsewhere.blocked()).isTrue();
@@ -335,7 +335,7 @@ class BlocksTest {
         assertThat(limiter.tryAcquire("other", 2)).isTrue();
         assertThat(limiter.tryAcquire("other", 2)).isFalse();
         far.heal();
-        RateLimiter elsewhere = REDIS.backend(FarNode.PATIENT).limiter(limit, RedisLimitOptions.DEFAULTS);
+        RateLimiter elsewhere = REDIS.backend(FarNode.NEAR).limiter(limit, RedisLimitOptions.DEFAULTS);
         assertThat(elsewhere.peek("other", 1, 0).blocked()).isFalse();
         assertThat(elsewhere.peek("k", 1, 0).blocked()).isTrue();
     }
@@ -369,7 +369,7 @@ class BlocksTest {
         far.cut();
         REDIS.server().ask(commands -> commands.flushall());
         far.heal();
-        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit(), RedisLimitOptions.DEFAULTS);
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(limit(), RedisLimitOptions.DEFAULTS);
         Decision elsewhere = other.peek("k", 1, 0);
         assertThat(elsewhere.blocked()).isTrue();
         assertThat(elsewhere.retryAfter()).isBetween(BLOCK.minusMinutes(1), BLOCK);
@@ -421,7 +421,7 @@ class BlocksTest {
         offend(limiter);
         until(() -> limiter.blockedKeys().findAny().isEmpty(), "the block has ended", Duration.ofSeconds(20));
         far.heal();
-        RateLimiter other = REDIS.backend(FarNode.PATIENT).limiter(limit, RedisLimitOptions.DEFAULTS);
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(limit, RedisLimitOptions.DEFAULTS);
         assertThat(other.peek("k", 1, 0).blocked()).isFalse();
         Decision second = offend(other);
         assertThat(second.blocked()).isTrue();

@@ -12,7 +12,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 
 /** A node with a client of its own, and a network between it and Redis that a test can break. */
 final class FarNode {
@@ -22,6 +24,10 @@ final class FarNode {
             RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(Duration.ofMillis(500));
 
     static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    /** For a node whose network nobody breaks. */
+    static final RedisBackendOptions NEAR = PATIENT.timeout(Duration.ofSeconds(20));
+
     private static final long RECOVERY_NANOS = 1_000_000_000L;
 
     private final Proxy network;
@@ -63,6 +69,24 @@ final class FarNode {
                 && witness.reserve("witness", 1, 0).decision().source() == Source.REDIS;
     }
 
+    /** A call that Redis has admitted, now or later: a busy machine may keep a reply for longer than the timeout. */
+    static Reservation admitted(Supplier<Reservation> call) {
+        AtomicReference<Reservation> admitted = new AtomicReference<>();
+        until(
+                () -> {
+                    Reservation next = call.get();
+                    if (next.decision().source() == Source.REDIS && !next.isRefused()) {
+                        admitted.set(next);
+                        return true;
+                    }
+                    next.cancel();
+                    return false;
+                },
+                "admitted by Redis",
+                PATIENCE);
+        return admitted.get();
+    }
+
     /** Cuts the network, and waits until nobody asks Redis any more. */
     void cut() {
         network.cut(true);
@@ -94,6 +118,11 @@ final class FarNode {
                 },
                 "an outage",
                 PATIENCE);
+    }
+
+    /** The most commands of the backend's own since an instant: probes, two a second, each with what a new connection begins with. */
+    static long probesSince(long begin) {
+        return 15 + 15 * (System.nanoTime() - begin) / 500_000_000;
     }
 
     /** Mends the network and waits until Redis decides, and until what is promised then holds: within a second. */

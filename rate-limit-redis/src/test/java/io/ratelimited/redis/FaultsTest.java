@@ -12,16 +12,15 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.internals.connection.RedisConnector;
+import io.ratelimited.redis.internals.connection.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
-import java.util.function.UnaryOperator;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
-import org.jspecify.annotations.Nullable;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -47,8 +46,6 @@ class FaultsTest {
 
     @RegisterExtension
     final LogLines log = new LogLines();
-
-    private static @Nullable RedisBackend away;
 
     private static Limit limit(String name) {
         return Limit.of(name, Algorithm.TOKEN_BUCKET).rate("1000/s").burst(100).build();
@@ -148,18 +145,29 @@ class FaultsTest {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
         Limit limit = Limit.of("late", Algorithm.FIXED_WINDOW).rate("6/h").build();
         RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
-        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        List<String> keys = new ArrayList<>();
+        until(
+                () -> {
+                    keys.add(0, "k" + keys.size());
+                    return limiter.reserve(keys.get(0), 1, 0).decision().source() == Source.REDIS;
+                },
+                "a call in time",
+                PATIENCE);
         REDIS.server().freeze();
-        Decision late = limiter.reserve("k", 1, 0).decision();
+        Decision late = limiter.reserve(keys.get(0), 1, 0).decision();
         assertThat(late.admitted()).isTrue();
         assertThat(late.source()).isEqualTo(Source.FALLBACK);
         REDIS.server().thaw();
+        AtomicReference<Decision> after = new AtomicReference<>();
         until(
-                () -> isDecidedByRedis(backend.limiter(limit("other"), RedisLimitOptions.DEFAULTS)),
+                () -> {
+                    limiter.reserve("recovery", 1, 0);
+                    after.set(limiter.peek(keys.get(0), 1, 0));
+                    return after.get().source() == Source.REDIS;
+                },
                 "recovery",
                 PATIENCE);
-        until(() -> limiter.peek("k", 1, 0).source() == Source.REDIS, "recovery", PATIENCE);
-        assertThat(limiter.peek("k", 1, 0).remaining()).isBetween(3L, 4L);
+        assertThat(after.get().remaining()).isBetween(3L, 4L);
     }
 
     @Test
@@ -251,27 +259,8 @@ class FaultsTest {
         assertThat(near.health().errors() + near.health().timeouts()).isZero();
     }
 
-    /** Started once: a start without Redis waits for it for two seconds. */
-    private static RedisBackend away() {
-        if (away == null) {
-            away = connectNowhere(RedisBackendOptions.DEFAULTS.expectedNodes(2));
-        }
-        return away;
-    }
-
-    @AfterAll
-    static void closeAway() {
-        if (away != null) {
-            away.close();
-        }
-    }
-
-    /** A backend whose Redis cannot be reached. */
+    /** A backend whose Redis cannot be reached, and which does not wait for it first. */
     private static RedisBackend unreachable(RedisBackendOptions options) {
-        return REDIS.closeLater(connectNowhere(options));
-    }
-
-    private static RedisBackend connectNowhere(RedisBackendOptions options) {
         RedisConnector refusing = (RedisConnector) java.lang.reflect.Proxy.newProxyInstance(
                 FaultsTest.class.getClassLoader(), new Class<?>[] {RedisConnector.class}, (proxy, method, args) -> {
                     if (method.getName().equals("close")) {
@@ -279,13 +268,15 @@ class FaultsTest {
                     }
                     throw new IllegalStateException("refused");
                 });
-        return RedisBackend.of(refusing, options, UnaryOperator.identity());
+        return REDIS.closeLater(RedisBackend.of(
+                refusing, options, Threads.real(), CallersExecutor.of(options.executor()), "unreachable"));
     }
 
     @ParameterizedTest
     @EnumSource
     void decidesAsTheLimitSaysWhileRedisIsAway(OnFailure onFailure) {
-        RateLimiter limiter = away().limiter(
+        RateLimiter limiter = unreachable(RedisBackendOptions.DEFAULTS.expectedNodes(2))
+                .limiter(
                         Limit.of("failure", Algorithm.SLIDING_LOG).rate("10/m").build(),
                         RedisLimitOptions.DEFAULTS.onFailure(onFailure));
         if (onFailure == OnFailure.THROW) {

@@ -31,16 +31,12 @@ final class Load implements AutoCloseable {
     private final Stalls stalls = new Stalls();
     private volatile boolean stopped;
 
-    /**
-     * A call that took long.
-     *
-     * @param queued nanoseconds of it in which its thread was ready to run and had no processor
-     */
-    private record Wait(long begin, long end, long queued) {
+    /** A call that took long. */
+    private record Wait(long begin, long end) {
 
-        /** Without what the machine took: of what its two witnesses say, the greater. */
+        /** Without what the machine took. */
         long ofLimiter(Stalls stalls) {
-            return end - begin - Math.max(queued, stalls.between(begin, end));
+            return end - begin - stalls.between(begin, end);
         }
     }
 
@@ -58,25 +54,22 @@ final class Load implements AutoCloseable {
     }
 
     private void run(RateLimiter limiter, Object key) {
-        try (Stalls.Queued queued = new Stalls.Queued()) {
-            while (!stopped) {
-                long queuedBefore = queued.nanos();
-                long begin = System.nanoTime();
-                try {
-                    Reservation reservation = limiter.reserve(key, 1, 0);
-                    decisions.get(reservation.decision().source()).increment();
-                    if (!reservation.isRefused()) {
-                        admitted.increment();
-                    }
-                } catch (RuntimeException ex) {
-                    failures.increment();
+        while (!stopped) {
+            long begin = System.nanoTime();
+            try {
+                Reservation reservation = limiter.reserve(key, 1, 0);
+                decisions.get(reservation.decision().source()).increment();
+                if (!reservation.isRefused()) {
+                    admitted.increment();
                 }
-                long end = System.nanoTime();
-                if (end - begin > LONG) {
-                    waits.add(new Wait(begin, end, queued.nanos() - queuedBefore));
-                }
-                LockSupport.parkNanos(PAUSE);
+            } catch (RuntimeException ex) {
+                failures.increment();
             }
+            long end = System.nanoTime();
+            if (end - begin > LONG) {
+                waits.add(new Wait(begin, end));
+            }
+            LockSupport.parkNanos(PAUSE);
         }
     }
 
@@ -97,7 +90,7 @@ final class Load implements AutoCloseable {
         waits.clear();
     }
 
-    /** What the machine took since an instant, from the canary that lost most. */
+    /** What the machine took since an instant. */
     long stolenSince(long begin) {
         return stalls.between(begin, System.nanoTime());
     }

@@ -23,7 +23,7 @@ class OutOfStepTest {
     static final RedisServers REDIS = RedisServers.standalone();
 
     private final FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
-    private final RedisBackend near = REDIS.backend(FarNode.PATIENT);
+    private final RedisBackend near = REDIS.backend(FarNode.NEAR);
 
     /** Half a reply is none of them: together with the next one it may make replies that are in step again. */
     @SuppressWarnings("ImmutableEnumChecker") // the functions have no state

@@ -1,9 +1,8 @@
 package io.ratelimited.redis;
 
 import java.io.IOException;
-import java.io.RandomAccessFile;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -11,9 +10,10 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What the machine, not the limiter, takes from callers. Canaries sleep for a millisecond again and again; what they
- * sleep longer is a pause of the process or a lack of processors. Beside them a thread can be told for how long it was
- * ready to run and had no processor, where the system knows that (Linux).
+ * What the machine, not the limiter, takes from callers: for how long a thread of any process was ready to run and had no
+ * processor, where the system knows that (Linux with {@code /proc/pressure}). Canaries notice pauses of the whole process:
+ * they sleep for a millisecond again and again, and tell what they sleep longer. They alone are not enough, because a busy
+ * machine prefers threads that sleep.
  */
 final class Stalls implements AutoCloseable {
 
@@ -22,19 +22,37 @@ final class Stalls implements AutoCloseable {
     /** Lateness that is not worth remembering. */
     private static final long USUAL = 1_000_000;
 
+    private static final Path PRESSURE = Path.of("/proc/pressure/cpu");
+    private static final long BETWEEN_SAMPLES = 5_000_000;
+
     private record Stall(long begin, long end) {}
 
+    /** @param lacking nanoseconds, since the machine was started, for which a thread lacked a processor */
+    private record Sample(long at, long lacking) {}
+
     private final List<Queue<Stall>> canaries = new ArrayList<>();
+    private final Queue<Sample> samples = new ConcurrentLinkedQueue<>();
     private volatile boolean stopped;
 
     Stalls() {
+        sample();
         for (int i = 0; i < CANARIES; i++) {
             Queue<Stall> stalls = new ConcurrentLinkedQueue<>();
             canaries.add(stalls);
-            Thread thread = new Thread(() -> sing(stalls), "canary-" + i);
-            thread.setDaemon(true);
-            thread.start();
+            start("canary-" + i, () -> sing(stalls));
         }
+        start("pressure", () -> {
+            while (!stopped) {
+                LockSupport.parkNanos(BETWEEN_SAMPLES);
+                sample();
+            }
+        });
+    }
+
+    private static void start(String name, Runnable task) {
+        Thread thread = new Thread(task, name);
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private void sing(Queue<Stall> stalls) {
@@ -48,62 +66,45 @@ final class Stalls implements AutoCloseable {
         }
     }
 
-    /** Nanoseconds of an interval for which a canary was kept from running; of the one that was kept longest. */
+    private void sample() {
+        long lacking = 0;
+        try {
+            String text = Files.readString(PRESSURE);
+            int begin = text.indexOf("total=") + "total=".length();
+            lacking = 1_000 * Long.parseLong(text.substring(begin, text.indexOf('\n', begin)));
+        } catch (IOException ex) {
+            // Another system: only the canaries tell.
+        }
+        samples.add(new Sample(System.nanoTime(), lacking));
+    }
+
+    /** Nanoseconds of an interval that the machine took: of what its witnesses say, the most. */
     long between(long begin, long end) {
-        return canaries.stream()
+        long longest = canaries.stream()
                 .mapToLong(stalls -> stalls.stream()
                         .mapToLong(stall -> Math.max(
                                 0, Math.min(end - begin, stall.end - begin) - Math.max(0, stall.begin - begin)))
                         .sum())
                 .max()
                 .orElse(0);
+        return Math.max(longest, lacking(begin, end));
+    }
+
+    private long lacking(long begin, long end) {
+        sample();
+        long before = 0;
+        for (Sample sample : samples) {
+            if (sample.at - begin <= 0) {
+                before = sample.lacking;
+            } else if (sample.at - end >= 0) {
+                return Math.min(end - begin, sample.lacking - before);
+            }
+        }
+        return 0;
     }
 
     @Override
     public void close() {
         stopped = true;
-    }
-
-    /** For how long the thread that has opened it was ready to run without running. */
-    static final class Queued implements AutoCloseable {
-
-        private final RandomAccessFile file;
-        private final byte[] buffer = new byte[128];
-
-        Queued() {
-            RandomAccessFile opened = null;
-            try {
-                opened = new RandomAccessFile("/proc/thread-self/schedstat", "r");
-            } catch (IOException ex) {
-                // Another system: only the canaries tell.
-            }
-            file = opened;
-        }
-
-        /** Nanoseconds since the thread began; 0 where nobody knows. */
-        long nanos() {
-            if (file == null) {
-                return 0;
-            }
-            try {
-                file.seek(0);
-                int length = file.read(buffer);
-                String[] fields = new String(buffer, 0, Math.max(0, length), StandardCharsets.US_ASCII).split(" ", -1);
-                return fields.length > 1 ? Long.parseLong(fields[1]) : 0;
-            } catch (IOException ex) {
-                throw new UncheckedIOException(ex);
-            }
-        }
-
-        @Override
-        public void close() {
-            try {
-                if (file != null) {
-                    file.close();
-                }
-            } catch (IOException ex) {
-                throw new UncheckedIOException(ex);
-            }
-        }
     }
 }

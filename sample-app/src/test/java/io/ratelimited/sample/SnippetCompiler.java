@@ -46,6 +46,8 @@ public final class SnippetCompiler {
                 sources.add(Files.writeString(source, "package " + named.getKey() + ";\n" + snippet));
             }
         }
+        // Without it, javac would open the whole class path again to look for plugins.
+        FILES.setLocation(StandardLocation.ANNOTATION_PROCESSOR_PATH, List.of());
         FILES.setLocation(StandardLocation.CLASS_OUTPUT, List.of(classes.toFile()));
         StringWriter messages = new StringWriter();
         boolean compiled = COMPILER.getTask(

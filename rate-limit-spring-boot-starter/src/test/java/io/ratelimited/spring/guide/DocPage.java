@@ -2,7 +2,7 @@ package io.ratelimited.spring.guide;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.ByteArrayOutputStream;
+import java.io.StringWriter;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -14,6 +14,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.StandardLocation;
 import javax.tools.ToolProvider;
 import org.springframework.boot.env.YamlPropertySourceLoader;
 import org.springframework.core.env.EnumerablePropertySource;
@@ -23,6 +26,11 @@ import org.springframework.core.io.ByteArrayResource;
 record DocPage(String text) {
 
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
+    private static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
+    /** One for all snippets, so that the archives of the class path are opened once. */
+    private static final StandardJavaFileManager FILES =
+            COMPILER.getStandardFileManager(null, null, StandardCharsets.UTF_8);
+
     private static final Pattern CLASS = Pattern.compile("(?m)^(?:final )?(?:class|@?interface) (\\w+)");
 
     /** The sections of a page by title. */
@@ -84,16 +92,24 @@ record DocPage(String text) {
 
     /** The classes of the sources, of one package and in one loader. */
     static List<Class<?>> compile(List<String> sources, Path directory) throws Exception {
-        List<String> arguments = new ArrayList<>(List.of(
-                "-parameters", "-proc:none", "-d", directory.toString(), "-cp", System.getProperty("java.class.path")));
+        List<Path> snippets = new ArrayList<>();
         for (String java : sources) {
-            Path source = directory.resolve("Snippet" + arguments.size() + ".java");
-            arguments.add(Files.writeString(source, "package guide;\n" + java).toString());
+            Path source = directory.resolve("Snippet" + snippets.size() + ".java");
+            snippets.add(Files.writeString(source, "package guide;\n" + java));
         }
-        ByteArrayOutputStream messages = new ByteArrayOutputStream();
-        int status =
-                ToolProvider.getSystemJavaCompiler().run(null, messages, messages, arguments.toArray(String[]::new));
-        assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
+        // Without it, javac would open the whole class path again to look for plugins.
+        FILES.setLocation(StandardLocation.ANNOTATION_PROCESSOR_PATH, List.of());
+        FILES.setLocation(StandardLocation.CLASS_OUTPUT, List.of(directory.toFile()));
+        StringWriter messages = new StringWriter();
+        boolean compiled = COMPILER.getTask(
+                        messages,
+                        FILES,
+                        null,
+                        List.of("-parameters", "-proc:none"),
+                        null,
+                        FILES.getJavaFileObjectsFromPaths(snippets))
+                .call();
+        assertThat(compiled).as(messages::toString).isTrue();
         // Left open: the classes are used until the test is over.
         @SuppressWarnings("resource")
         URLClassLoader loader =

@@ -41,7 +41,7 @@ class BeanNamesTest {
                 List.of(App.class, Taken.class),
                 "spring.main.allow-bean-definition-overriding=" + overriding,
                 "management.endpoints.web.exposure.include=ratelimits")) {
-            for (String name : Taken.names()) {
+            for (String name : Taken.NAMES) {
                 assertThat(server.context.getBean(name)).as(name).isInstanceOf(TakenName.class);
             }
             requireLimited(server);
@@ -91,7 +91,10 @@ class BeanNamesTest {
     /** Takes every short name that any bean of ours would have by its method or its class. */
     static class Taken implements BeanDefinitionRegistryPostProcessor {
 
-        static Set<String> names() {
+        /** Read once: that takes longer than the start of an application. */
+        static final Set<String> NAMES = names();
+
+        private static Set<String> names() {
             Set<String> names = new TreeSet<>();
             BeanNames.declared().forEach((method, name) -> {
                 names.add(name.substring(name.lastIndexOf('.') + 1));
@@ -105,7 +108,7 @@ class BeanNamesTest {
 
         @Override
         public void postProcessBeanDefinitionRegistry(BeanDefinitionRegistry registry) {
-            names().forEach(name -> registry.registerBeanDefinition(name, new RootBeanDefinition(TakenName.class)));
+            NAMES.forEach(name -> registry.registerBeanDefinition(name, new RootBeanDefinition(TakenName.class)));
         }
 
         @Override

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
@@ -193,14 +194,12 @@ class CredentialsAttacksTest {
     @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
     void whatARouteLeavesOutCostsNothingUnlessCredentialsAreRejected(String path) {
         for (boolean secured : new boolean[] {false, true}) {
-            try (RunningServer server = startWithKeys(secured)) {
-                for (int i = 0; i < 10; i++) {
-                    assertThat(server.get(path, "X-Api-Key", "right").statusCode())
-                            .isIn(200, 404);
-                }
-                assertThat(server.get("/api/x").headers().firstValue("RateLimit"))
-                        .hasValueSatisfying(left -> assertThat(left).contains("r=4"));
+            RunningServer server = startWithKeys(secured);
+            for (int i = 0; i < 10; i++) {
+                assertThat(server.get(path, "X-Api-Key", "right").statusCode()).isIn(200, 404);
             }
+            assertThat(server.get("/api/x").headers().firstValue("RateLimit"))
+                    .hasValueSatisfying(left -> assertThat(left).contains("r=4"));
         }
     }
 
@@ -208,54 +207,48 @@ class CredentialsAttacksTest {
     @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
     void whatARouteLeavesOutIsNoPlaceToGuessCredentialsOfTheApplicationsOwn(String path) {
         for (boolean secured : new boolean[] {false, true}) {
-            try (RunningServer server = startWithKeys(secured)) {
-                for (int i = 0; i < 5; i++) {
-                    int status = i % 2 == 0
-                            ? server.get(path, "X-Api-Key", "guess" + i).statusCode()
-                            : server.get(path + "?access_token=guess" + i).statusCode();
-                    assertThat(status).as("guess %d of %s", i, path).isIn(401, 403);
-                }
-                for (int i = 0; i < 3; i++) {
-                    assertThat(server.get(path, "X-Api-Key", "right").statusCode())
-                            .as("the right one, secured: " + secured)
-                            .isEqualTo(429);
-                }
-                assertThat(server.get(path + "?access_token=right").statusCode())
-                        .isEqualTo(429);
-                assertThat(server.get("/api/x", "X-Api-Key", "right").statusCode())
-                        .isEqualTo(429);
-                server.ticker().advance(Duration.ofHours(1));
-                assertThat(server.get(path, "X-Api-Key", "right").statusCode()).isIn(200, 404);
+            RunningServer server = startWithKeys(secured);
+            for (int i = 0; i < 5; i++) {
+                int status = i % 2 == 0
+                        ? server.get(path, "X-Api-Key", "guess" + i).statusCode()
+                        : server.get(path + "?access_token=guess" + i).statusCode();
+                assertThat(status).as("guess %d of %s", i, path).isIn(401, 403);
             }
+            for (int i = 0; i < 3; i++) {
+                assertThat(server.get(path, "X-Api-Key", "right").statusCode())
+                        .as("the right one, secured: " + secured)
+                        .isEqualTo(429);
+            }
+            assertThat(server.get(path + "?access_token=right").statusCode()).isEqualTo(429);
+            assertThat(server.get("/api/x", "X-Api-Key", "right").statusCode()).isEqualTo(429);
+            server.ticker().advance(Duration.ofHours(1));
+            assertThat(server.get(path, "X-Api-Key", "right").statusCode()).isIn(200, 404);
         }
     }
 
     /** Who guesses by many requests at one time owes what they cost. */
     @Test
     void guessesAtOneTimeAreAllCharged() throws Exception {
-        try (RunningServer server = startWithKeys(false)) {
-            CompletableFuture<String> checked = new CompletableFuture<>();
-            LATER.set(checked);
-            List<CompletableFuture<HttpResponse<String>>> guesses = new ArrayList<>();
-            WAITING.set(0);
-            for (int i = 0; i < 12; i++) {
-                guesses.add(server.getAsync("/css/later"));
-            }
-            while (WAITING.get() < 12) {
-                Thread.onSpinWait();
-            }
-            checked.completeExceptionally(new ResponseStatusException(HttpStatus.UNAUTHORIZED));
-            for (CompletableFuture<HttpResponse<String>> guess : guesses) {
-                assertThat(guess.get().statusCode()).isEqualTo(401);
-            }
-            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
-            server.ticker().advance(Duration.ofHours(1));
-            assertThat(server.get("/css/a.css").statusCode())
-                    .as("seven are owed, five have come back")
-                    .isEqualTo(429);
-            server.ticker().advance(Duration.ofHours(1));
-            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        RunningServer server = startWithKeys(false);
+        CompletableFuture<String> checked = new CompletableFuture<>();
+        LATER.set(checked);
+        List<CompletableFuture<HttpResponse<String>>> guesses = new ArrayList<>();
+        WAITING.set(0);
+        for (int i = 0; i < 12; i++) {
+            guesses.add(server.getAsync("/css/later"));
         }
+        Threads.until(() -> WAITING.get() == 12);
+        checked.completeExceptionally(new ResponseStatusException(HttpStatus.UNAUTHORIZED));
+        for (CompletableFuture<HttpResponse<String>> guess : guesses) {
+            assertThat(guess.get().statusCode()).isEqualTo(401);
+        }
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
+        server.ticker().advance(Duration.ofHours(1));
+        assertThat(server.get("/css/a.css").statusCode())
+                .as("seven are owed, five have come back")
+                .isEqualTo(429);
+        server.ticker().advance(Duration.ofHours(1));
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
     }
 
     /** Of a handler method that is limited by its class, and called by another handler for many accounts. */
@@ -273,14 +266,13 @@ class CredentialsAttacksTest {
     /** A limit of everybody, which strangers have used up. */
     @Test
     void aLimitWithoutAKeyFailsNoHealthCheck() {
-        try (RunningServer server = startWithKeys(false, "rate-limit.limits.all.key=")) {
-            for (int i = 0; i < 6; i++) {
-                server.get("/api/x");
-            }
-            assertThat(server.get("/api/x").statusCode()).isEqualTo(429);
-            assertThat(server.get("/livez").statusCode()).isEqualTo(200);
-            assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        RunningServer server = startWithKeys(false, "rate-limit.limits.all.key=");
+        for (int i = 0; i < 6; i++) {
+            server.get("/api/x");
         }
+        assertThat(server.get("/api/x").statusCode()).isEqualTo(429);
+        assertThat(server.get("/livez").statusCode()).isEqualTo(200);
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
     }
 
     /** An application whose filters check keys: behind Spring Security's or among them. */
@@ -288,8 +280,9 @@ class CredentialsAttacksTest {
         String[] all = Stream.of(ROUTE, settings).flatMap(Stream::of).toArray(String[]::new);
         boolean reactive = kind == Kind.REACTOR_NETTY;
         return secured
-                ? kind.startSecured(List.of(Keyed.class, reactive ? ReactiveKeyChain.class : KeyChain.class), all)
-                : kind.start(List.of(Keyed.class, reactive ? ReactiveKeyFilter.class : KeyFilter.class), all);
+                ? SERVERS.getSecured(
+                        kind, List.of(Keyed.class, reactive ? ReactiveKeyChain.class : KeyChain.class), all)
+                : SERVERS.get(kind, List.of(Keyed.class, reactive ? ReactiveKeyFilter.class : KeyFilter.class), all);
     }
 
     /** The limit of everything is unkeyed here, and a stranger has used it up. */
