@@ -143,8 +143,10 @@ class ControllerTest {
                 drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0));
         assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
         assertThat(goesOn.found()).isEqualTo(drained.found());
-        assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase()).isEqualTo(Phase.FREE);
-        assertThat(goesOn.next(second(400, drained.limit() / 0.4, true)).phase()).isEqualTo(Phase.BELOW);
+        assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase())
+                .isEqualTo(Phase.FREE);
+        assertThat(goesOn.next(second(400, drained.limit() / 0.4, true)).phase())
+                .isEqualTo(Phase.BELOW);
     }
 
     /** As many calls a second as before, but of 700 ms. */
