@@ -264,7 +264,7 @@ record Controller(
         int windows = storms ? before.signs.storm() + 1 : 0;
         double well = Math.max(Tuning.HOLD_LEAST, Tuning.HOLD_PEAK * before.known.peak());
         double places = Math.max(well, Tuning.HOLD_MORE * seen.left());
-        return windows < Tuning.HOLD_AFTER || places >= most
+        return windows < Tuning.STORMY || places >= most
                 ? counted(seen, known, signs.withStorm(windows))
                 : become(Phase.HOLD, places, seen, Reason.SERVES_NO_MORE);
     }
@@ -306,10 +306,11 @@ record Controller(
         if (late || (seen.bound() && last.bound()) || isStorm(seen, learned)) {
             return shortage(seen, learned, late ? Reason.LATE : Reason.SERVES_NO_MORE);
         }
+        boolean grows = seen.left() > Tuning.GROWN * signs.high();
         if (seen.ended() < Tuning.FEW_ANSWERS) {
-            return counted(seen, learned, counts.withSeconds(0));
+            return counted(seen, learned, counts.withSeconds(grows ? 0 : signs.seconds() + seen.seconds()));
         }
-        return seen.left() > Tuning.GROWN * signs.high() ? grown(seen, learned, counts) : steady(seen, learned, counts);
+        return grows ? grown(seen, learned, counts) : steady(seen, learned, counts);
     }
 
     /** More are in flight, and calls are slow. */
@@ -355,12 +356,13 @@ record Controller(
                 new Signs(signs.high(), signs.latency(), signs.steps(), windows, counts.pinned(), seconds));
     }
 
-    /** Many more calls than usual have arrived, and hardly any ends. */
+    /** Many more calls than usual have arrived for some windows, and hardly any ends: of so many short windows, one says so by chance. */
     private boolean isStorm(Window seen, Known known) {
         double arrived = seen.left() - last.left() + seen.ended();
         double usual = known.rate() * seen.seconds();
         double waiting = Tuning.STORM_SPAN * known.base() / seen.nanos();
-        return seen.working() >= watched()
+        return signs.storm() + 1 >= Tuning.STORMY
+                && seen.working() >= watched()
                 && seen.nanos() <= 2 * known.base()
                 && arrived >= Tuning.STORM * usual + Tuning.CHANCE * (Math.sqrt(usual) + 1)
                 && seen.working() >= waiting * arrived
@@ -395,14 +397,16 @@ record Controller(
                 .become(Phase.TEST, limit, seen, reason);
     }
 
-    /** Whose queue is it? With fewer in flight, a slow dependency takes as long and answers fewer. */
+    /**
+     * Whose queue is it? With fewer in flight, a slow dependency takes as long. The test goes on while more end than those in
+     * flight explain (Little's law): they were admitted before it, and waited in the queue of then.
+     */
     private Controller tested(Window seen) {
         double fewer = seen.meanInFlight() / signs.high();
         double quicker = seen.meanNanos() / reference.meanNanos();
-        boolean servesFewer =
-                base() == 0 || seen.perSecond() < Tuning.SERVES_FEWER * Math.max(known.rate(), reference.perSecond());
-        if (servesFewer && fewer < Tuning.CLEARLY_FEWER && Math.log(quicker) > Tuning.NOT_OURS * Math.log(fewer)) {
-            return freed(seen, seen.meanNanos());
+        if (fewer < Tuning.CLEARLY_FEWER && Math.log(quicker) > Tuning.NOT_OURS * Math.log(fewer)) {
+            boolean settled = seen.perSecond() * seen.meanNanos() / 1e9 < Tuning.SETTLED * seen.meanInFlight();
+            return settled ? freed(seen, seen.meanNanos()) : become(Phase.TEST, limit, seen, reason);
         }
         if (cap < NONE) {
             return become(Phase.FIRST, Math.min(Tuning.BEGIN, limit / 2), seen, reason);

@@ -85,6 +85,8 @@ final class Tuning {
     static final double STORM = 2;
 
     static final double STORM_SPAN = 1.5;
+    /** Windows in a row in which calls storm in, before no more are let in or a limit is set: a burst at one time, or chance, is over after one. */
+    static final int STORMY = 2;
     /** Share of calls that are late or meet an overloaded service, in two windows, that is a shortage. */
     static final double BAD = 0.3;
 
@@ -92,8 +94,6 @@ final class Tuning {
 
     /** Roots of the usual arrivals by which those of each window must be more: two in a row are no chance, and holding costs little. */
     static final double HOLD_CHANCE = 1;
-    /** Windows in a row in which calls storm in, before no more are let in: a burst at one time is over after one. */
-    static final int HOLD_AFTER = 2;
     /** Calls in flight that are let in whatever arrives: below, a storm does little harm. */
     static final double HOLD_LEAST = 80;
     /** Calls in flight that are let in, in multiples of the most that were served well. */
@@ -117,10 +117,10 @@ final class Tuning {
     static final double TEST_OF_PINNED = 0.55;
     /** Turnovers of the test, so that calls from before have left. */
     static final double TURNOVERS = 1.5;
-    /** Calls in flight and answers per second as shares of those before the test that make its result clear. */
+    /** Calls in flight as a share of those before the test that makes its result clear. */
     static final double CLEARLY_FEWER = 0.6;
-
-    static final double SERVES_FEWER = 0.7;
+    /** Answers a second times latency, in calls in flight, up to which the answers are those of calls of the test. */
+    static final double SETTLED = 1.3;
     /** Percent by which calls become quicker for one percent fewer in flight: below, the queue is not ours. */
     static final double NOT_OURS = 0.25;
     /** Share of a number that stands still, as of threads, which a limit may use: the others reject. */

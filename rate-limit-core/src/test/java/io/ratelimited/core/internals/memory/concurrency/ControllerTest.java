@@ -135,6 +135,47 @@ class ControllerTest {
         assertThat(others.base()).isEqualTo(200 * MILLI);
     }
 
+    /** With Little's law: 400 a second of 200 ms need 80 in flight, so many of them were admitted before the test. */
+    @Test
+    void aTestGoesOnWhileCallsFromBeforeItEnd() {
+        Controller drained = short400().next(second(400, 200, true));
+        Controller goesOn =
+                drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0));
+        assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
+        assertThat(goesOn.found()).isEqualTo(drained.found());
+        assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase())
+                .isEqualTo(Phase.FREE);
+        assertThat(goesOn.next(second(400, drained.limit() / 0.4, true)).phase())
+                .isEqualTo(Phase.BELOW);
+    }
+
+    /** As many calls a second as before, but of 700 ms. */
+    private static Controller slower() {
+        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0));
+    }
+
+    private static Window quarterOfABaseline(long answered, long left) {
+        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0);
+    }
+
+    @Test
+    void oneShortWindowInWhichManyArriveAndHardlyAnyEndsIsChance() {
+        Controller once = slower().next(quarterOfABaseline(1, 171));
+        assertThat(once.phase()).isEqualTo(Phase.FREE);
+        Controller over = once.next(quarterOfABaseline(15, 160)).next(quarterOfABaseline(1, 181));
+        assertThat(over.phase()).isEqualTo(Phase.FREE);
+        assertThat(over.next(quarterOfABaseline(1, 202)).phase()).isEqualTo(Phase.DRAIN);
+    }
+
+    @Test
+    void slowCallsBecomeTheBaselineAlsoWhereMostWindowsHaveFewAnswers() {
+        Controller controller = slower();
+        for (int i = 0; i < 160; i++) {
+            controller = controller.next(quarterOfABaseline(i % 20 == 0 ? 10 : 4, 150));
+        }
+        assertThat(controller.base()).isEqualTo(700 * MILLI);
+    }
+
     /** A service of 400 calls a second, with a latency of 50 ms for a call that waits for no other. */
     @Test
     void aLimitIsTrackedWhereMoreInFlightServeNoMore() {
