@@ -28,7 +28,7 @@ public final class RateLimitExceededException extends RuntimeException {
      * @param limits the names of all limits that rejected
      */
     public RateLimitExceededException(Decision decision, List<String> limits) {
-        super(describe(decision), null, false, false);
+        super(null, null, false, false);
         this.decision = decision;
         this.limits = limits.toArray(String[]::new);
     }
@@ -51,7 +51,9 @@ public final class RateLimitExceededException extends RuntimeException {
         return decision;
     }
 
-    private static String describe(Decision decision) {
+    /** Made when it is asked for: most rejections become a response. */
+    @Override
+    public String getMessage() {
         if (decision.source() == Decision.Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit()
                     + "' is unavailable, and rejects every call until its backend has recovered";

@@ -209,4 +209,22 @@ class NothingElseChangesTest {
                         .map(type -> with.ordered.get(type).get(0)))
                 .allMatch(name -> name.startsWith(OURS));
     }
+
+    /** Each filter of WebFlux costs every request. */
+    @Test
+    void ofWebFluxHasASecondFilterOnlyForARouteThatReadsThePrincipal() {
+        String[] route = {
+            "rate-limit.limits.api.rate=1/s", "rate-limit.routes[0].path=/**", "rate-limit.routes[0].limits=api"
+        };
+        assertThat(filters(route)).hasSize(1);
+        String[] ofPrincipal = Stream.concat(Stream.of(route), Stream.of("rate-limit.routes[0].key=principal?.name"))
+                .toArray(String[]::new);
+        assertThat(filters(ofPrincipal)).hasSize(2);
+    }
+
+    private static List<String> filters(String... properties) {
+        return webFlux(true, properties).ordered.get("WebFilter").stream()
+                .filter(name -> name.startsWith(OURS))
+                .toList();
+    }
 }

@@ -119,6 +119,17 @@ public final class Rejection extends ResponseStatusException {
         return null;
     }
 
+    /** Returns whether this is the rejection that an exception is or was caused by. */
+    public boolean isIn(Throwable failure) {
+        Throwable cause = failure;
+        for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
+            if (cause == getCause()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** Returns whether an exception, or one that has caused it, knows its status: it is the application that has said so. */
     public static boolean hasStatus(Throwable failure) {
         Throwable cause = failure;
@@ -242,11 +253,10 @@ public final class Rejection extends ResponseStatusException {
                 : Map.of(HttpHeaders.CACHE_CONTROL, "no-store", HttpHeaders.RETRY_AFTER, seconds.toString());
     }
 
+    /** None: the response has its {@link #fields() headers} before anybody writes its body. */
     @Override
     public HttpHeaders getHeaders() {
-        HttpHeaders headers = new HttpHeaders();
-        fields().forEach(headers::set);
-        return headers;
+        return HttpHeaders.EMPTY;
     }
 
     /**

@@ -103,6 +103,9 @@ final class ReactiveCalls implements LimitedCall {
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
+        if (value instanceof Publisher<?> publisher) {
+            return publisher;
+        }
         ReactiveAdapter adapter = value == null ? null : REGISTRY.getAdapter(null, value);
         return adapter == null ? Mono.justOrEmpty(value) : adapter.toPublisher(value);
     }
@@ -263,9 +266,11 @@ final class ReactiveCalls implements LimitedCall {
 
         /** The publisher to subscribe to once the decision is known. */
         private Publisher<?> admitted() {
+            if (!entered.isCompletedExceptionally()) {
+                return proceed();
+            }
             // To join a future that has failed would make an exception of the failure.
-            return entered.handle(
-                            (admission, failure) -> failure == null ? proceed() : refused(CallResult.unwrap(failure)))
+            return entered.handle((admission, failure) -> refused(CallResult.unwrap(failure)))
                     .join();
         }
 

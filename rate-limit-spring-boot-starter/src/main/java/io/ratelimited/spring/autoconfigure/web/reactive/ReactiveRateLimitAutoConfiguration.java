@@ -33,6 +33,7 @@ import io.ratelimited.spring.internals.web.reactive.ReactiveRejections;
 import io.ratelimited.spring.internals.web.reactive.ReactiveRequests;
 import io.ratelimited.spring.internals.web.reactive.ReactiveVersions;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -140,14 +141,19 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new ReactiveVersions(() -> strategies.stream().findFirst().orElse(null));
     }
 
+    /** Behind Spring Security, which may go on on another thread; null where no filter is needed there: each costs every request. */
     @InternalBean("io.ratelimited.rateLimitWebFilter")
+    @Nullable
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveCors cors,
-            ReactiveVersions versions) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors, versions);
+            ReactiveVersions versions,
+            ApplicationContext context) {
+        return routes.isEmpty(false) && !ReactiveLogins.arePossible(context)
+                ? null
+                : new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors, versions);
     }
 
     @InternalBean("io.ratelimited.rateLimitBeforeSecurityWebFilter")

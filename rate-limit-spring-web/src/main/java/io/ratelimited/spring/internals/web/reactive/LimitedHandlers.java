@@ -90,6 +90,9 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     /** A handler method under WAIT that returns a plain value would hold up its event loop. */
     private boolean maySleep(HandlerMethod handler) {
+        if (!requests.areBlocking()) {
+            return false;
+        }
         Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
         return requests.maySleep(method);
     }

@@ -299,8 +299,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
      */
     private void completeRefusal(HttpHeaders headers) {
         Decision refusal = refused;
+        if (refusal == null) {
+            return;
+        }
         HttpStatusCode status = exchange.getResponse().getStatusCode();
-        if (refusal == null || status == null || !status.isError()) {
+        if (status == null || !status.isError()) {
             return;
         }
         Rejection.fields(refusal, overloaded).forEach((name, value) -> {

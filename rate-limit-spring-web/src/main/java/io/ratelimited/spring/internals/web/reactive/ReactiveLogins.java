@@ -18,7 +18,16 @@ public final class ReactiveLogins {
         return LoginMechanisms.arePossible() ? Security.filters(context) : List.of();
     }
 
+    /** Returns whether Spring Security filters requests. */
+    public static boolean arePossible(ApplicationContext context) {
+        return LoginMechanisms.arePossible() && Security.isUsed(context);
+    }
+
     private static final class Security {
+
+        private static boolean isUsed(ApplicationContext context) {
+            return context.getBeanNamesForType(SecurityWebFilterChain.class, true, false).length > 0;
+        }
 
         private static List<String> filters(ApplicationContext context) {
             // A reactive manager may wrap one that blocks, with its providers.

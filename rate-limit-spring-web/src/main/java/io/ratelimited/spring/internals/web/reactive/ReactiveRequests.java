@@ -101,6 +101,11 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         clients.untrusted().watch();
     }
 
+    /** Returns whether any limited method blocks its thread. */
+    boolean areBlocking() {
+        return !blocking.isEmpty();
+    }
+
     /** Returns whether a call of a method may have to sleep. */
     boolean maySleep(Method method) {
         List<NamedLimit> limits = blocking.get(method);

@@ -8,13 +8,13 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
 import java.lang.reflect.Method;
 import java.security.Principal;
-import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
@@ -147,11 +147,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** The refusal of this request is being answered with these fields beside those of its limits. */
-    void answered(Map<String, String> refusal) {
+    /** The refusal of this request is being answered, with its fields beside those of limits. */
+    void answered(Rejection refusal) {
         state.answered(refusal);
         if (response != null) {
-            refusal.forEach(response::setHeader);
+            refusal.fields().forEach(response::setHeader);
         }
     }
 

@@ -120,14 +120,15 @@ public final class ServletRejections {
         if (refusal != null && !response.isCommitted()) {
             ServletCurrentRequest call = requests.of(request, response);
             refusal.report(limits, call::knows, call::refused);
-            call.answered(refusal.fields());
+            call.answered(refusal);
             cors.write(request, response);
         }
     }
 
     /** Answers a rejection, unless the response has begun; false if that is left to others. */
     boolean write(HttpServletRequest request, HttpServletResponse response, Exception failure) throws IOException {
-        Rejection refusal = in(failure);
+        Rejection known = ServletRequestState.refusal(request);
+        Rejection refusal = known != null && known.isIn(failure) ? known : in(failure);
         if (refusal == null || response.isCommitted()) {
             return false;
         }

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.web.servlet;
 
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletRequest;
@@ -11,7 +12,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -36,8 +36,8 @@ final class ServletRequestState {
     private Set<String> charged = Set.of();
     private List<Call> calls = List.of();
     private List<Runnable> atEnd = List.of();
-    /** The fields of the refusal that has been answered, beside those of limits. */
-    private Map<String, String> refusal = Map.of();
+    /** The refusal that is being answered, whose fields stand beside those of limits; null if there is none. */
+    private @Nullable Rejection refusal;
 
     /** The failure of the response; null if none is known. */
     private @Nullable Throwable failure;
@@ -227,9 +227,18 @@ final class ServletRequestState {
         return failure;
     }
 
-    /** A refusal of the request is being answered with these fields beside those of its limits. */
-    synchronized void answered(Map<String, String> fieldsOfRefusal) {
-        refusal = fieldsOfRefusal;
+    /** A refusal of the request is being answered, with its fields beside those of limits. */
+    synchronized void answered(Rejection answer) {
+        refusal = answer;
+    }
+
+    /** The refusal of a request that is being answered; null if there is none. */
+    static @Nullable Rejection refusal(ServletRequest request) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state ? state.refusal() : null;
+    }
+
+    private synchronized @Nullable Rejection refusal() {
+        return refusal;
     }
 
     /**
@@ -248,11 +257,13 @@ final class ServletRequestState {
             // A writer of the application may fail: the response goes on all the same.
             LOG.warn("the rate limit headers of a response could not be written", ex);
         }
-        refusal.forEach((name, value) -> {
-            if (!response.containsHeader(name)) {
-                response.setHeader(name, value);
-            }
-        });
+        if (refusal != null) {
+            refusal.fields().forEach((name, value) -> {
+                if (!response.containsHeader(name)) {
+                    response.setHeader(name, value);
+                }
+            });
+        }
     }
 
     /** Returns whether the server may use the request object for another request: the actions at its end have run. */
