@@ -256,7 +256,7 @@ public final class Rejection extends ResponseStatusException {
     /** None: the response has its {@link #fields() headers} before anybody writes its body. */
     @Override
     public HttpHeaders getHeaders() {
-        return HttpHeaders.EMPTY;
+        return new HttpHeaders(); // a handler of the application may add its own
     }
 
     /**
