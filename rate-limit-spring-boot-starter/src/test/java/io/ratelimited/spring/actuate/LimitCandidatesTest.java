@@ -131,7 +131,8 @@ class LimitCandidatesTest {
 
     @Test
     void aCallIsTriedByEachLimitThatItReachesWhateverIsDecided() {
-        runner.withBean(Shop.class).run(context -> {
+        ApplicationContextRunner masked = runner.withPropertyValues("rate-limit.actuator.mask-keys=true");
+        masked.withBean(Shop.class).run(context -> {
             Shop shop = context.getBean(Shop.class);
             TestLimits limits = TestLimits.of(context);
             for (int permits : new int[] {0, 1, 3, 6}) {
@@ -142,6 +143,12 @@ class LimitCandidatesTest {
             assertThat(said(limits, "search").candidates().get(0).mostRejected())
                     .containsExactly(new CandidateReport.Caller("ann", 1));
             assertThat(shares(limits, "search").get(1)).isZero();
+            assertThat(context.getBean(RateLimitsEndpoint.class)
+                            .limit("search", null)
+                            .get("candidates"))
+                    .asString()
+                    .contains("mostRejected=[{", "rejected=1")
+                    .doesNotContain("key=ann");
         });
     }
 
