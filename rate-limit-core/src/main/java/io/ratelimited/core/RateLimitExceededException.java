@@ -51,7 +51,7 @@ public final class RateLimitExceededException extends RuntimeException {
         return decision;
     }
 
-    /** Made when it is asked for: most rejections become a response. */
+    /** Returns the limit and when to retry, in words; created on request, because most rejections become a response. */
     @Override
     public String getMessage() {
         if (decision.source() == Decision.Source.UNAVAILABLE) {
