@@ -231,6 +231,8 @@ class ArchitectureTest {
                         "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
                         "io.ratelimited.spring.internals.call.Continuations$Parallel",
                         "io.ratelimited.spring.internals.call.EventLoops$Reactor",
+                        "io.ratelimited.spring.internals.client.FollowingConnector",
+                        "io.ratelimited.spring.internals.client.FollowingConnector$WithoutBody",
                         "io.ratelimited.spring.internals.client.ReactiveClientFilter");
     }
 
