@@ -4,7 +4,6 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
 import org.springframework.beans.factory.BeanFactory;
@@ -22,9 +21,17 @@ import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.io.support.SpringFactoriesLoader;
 import org.springframework.core.io.support.SpringFactoriesLoader.ArgumentResolver;
 import org.springframework.http.client.ReactorResourceFactory;
+import reactor.netty.resources.ConnectionProvider;
+import reactor.netty.resources.LoopResources;
 
 /** Application contexts with the starter, and what a user reads when one does not start. */
 public final class Contexts {
+
+    /** Of tests that need it alone. */
+    private static final class Reactor {
+
+        static final LoopResources LOOPS = LoopResources.create("shared", 1, true);
+    }
 
     private Contexts() {}
 
@@ -37,10 +44,15 @@ public final class Contexts {
         return runner().withBean(Ticker.class, () -> ticker);
     }
 
-    /** The threads of Reactor Netty, for which the end of a context does not wait: by default it does for two seconds. */
+    /**
+     * Threads of Reactor Netty that contexts share, so that the end of a context does not wait for theirs: by default it does for
+     * two seconds. Without that quiet period of theirs, the end can wait for ever.
+     */
     public static ReactorResourceFactory reactorResources() {
         ReactorResourceFactory resources = new ReactorResourceFactory();
-        resources.setShutdownQuietPeriod(Duration.ZERO);
+        resources.setUseGlobalResources(false);
+        resources.setLoopResources(Reactor.LOOPS);
+        resources.setConnectionProvider(ConnectionProvider.newConnection());
         return resources;
     }
 

@@ -47,6 +47,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.http.client.JdkClientHttpRequestFactory;
+import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.http.client.reactive.ReactorClientHttpConnector;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
@@ -194,6 +195,7 @@ class OneAnswerTest {
 
     private ApplicationContextRunner runner(Client client) {
         return Contexts.runner(ticker)
+                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         HttpClientAutoConfiguration.class,
                         ImperativeHttpClientAutoConfiguration.class,
