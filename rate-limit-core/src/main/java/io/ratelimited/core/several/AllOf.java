@@ -36,8 +36,8 @@ import org.jspecify.annotations.Nullable;
  * retry time, and does not wait for itself.
  *
  * <p>Permits for calls in flight are taken last. A call that waits for other limits takes them after that wait, if its
- * maximum wait for them is as long, or the limit is adaptive. This is a second step of the same
- * kind, which follows the first ({@link TwoSteps}).
+ * maximum wait for them is as long, or the limit is adaptive. This is a second step of the same kind, which follows the first
+ * ({@link TwoSteps}).
  *
  * <p>If a call ends before it can proceed, all of its permits are refunded before the caller is notified: after a rejection,
  * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
@@ -194,8 +194,9 @@ public final class AllOf {
      * @param claim with a limiter in memory, or one that does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
      * @param asked the decision of the check of the claim
-     * @return a reservation that holds nothing; null if the claim must be reserved immediately: the limit does not count calls in flight, the call does not wait, or its maximum wait is
-     *     shorter than the wait for the other limits and the limit is not adaptive
+     * @return a reservation that holds nothing; null if the claim must be reserved immediately: the limit does not count calls in
+     *     flight, the call does not wait, or its maximum wait is shorter than the wait for the other limits and the limit is not
+     *     adaptive
      */
     static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
         return mayTakePlaceLater(claim, othersWaitNanos)

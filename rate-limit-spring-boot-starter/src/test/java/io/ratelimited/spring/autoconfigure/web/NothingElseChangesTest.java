@@ -24,6 +24,9 @@ import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.mock.web.MockHttpServletRequest;
+import org.springframework.security.web.server.MatcherSecurityWebFilterChain;
+import org.springframework.security.web.server.SecurityWebFilterChain;
+import org.springframework.security.web.server.util.matcher.ServerWebExchangeMatcher.MatchResult;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.context.request.ServletWebRequest;
 import org.springframework.web.server.WebExceptionHandler;
@@ -181,9 +184,12 @@ class NothingElseChangesTest {
     }
 
     private static Seen webFlux(boolean withStarter, String... properties) {
+        return webFlux(new ReactiveWebApplicationContextRunner(), withStarter, properties);
+    }
+
+    private static Seen webFlux(ReactiveWebApplicationContextRunner runner, boolean withStarter, String... properties) {
         Seen[] seen = new Seen[1];
-        new ReactiveWebApplicationContextRunner()
-                .withConfiguration(configurations(withStarter))
+        runner.withConfiguration(configurations(withStarter))
                 .withPropertyValues(properties)
                 .run(context -> {
                     seen[0] = Seen.in(
@@ -212,7 +218,7 @@ class NothingElseChangesTest {
 
     /** Each filter of WebFlux costs every request. */
     @Test
-    void ofWebFluxHasASecondFilterOnlyForARouteThatReadsThePrincipal() {
+    void ofWebFluxHasASecondFilterOnlyBehindSpringSecurityOrForARouteThatReadsThePrincipal() {
         String[] route = {
             "rate-limit.limits.api.rate=1/s", "rate-limit.routes[0].path=/**", "rate-limit.routes[0].limits=api"
         };
@@ -220,10 +226,23 @@ class NothingElseChangesTest {
         String[] ofPrincipal = Stream.concat(Stream.of(route), Stream.of("rate-limit.routes[0].key=principal?.name"))
                 .toArray(String[]::new);
         assertThat(filters(ofPrincipal)).hasSize(2);
+        assertThat(ours(
+                        new ReactiveWebApplicationContextRunner()
+                                .withBean(
+                                        SecurityWebFilterChain.class,
+                                        () -> new MatcherSecurityWebFilterChain(
+                                                exchange -> MatchResult.match(),
+                                                List.of((exchange, chain) -> chain.filter(exchange)))),
+                        route))
+                .hasSize(2);
     }
 
     private static List<String> filters(String... properties) {
-        return webFlux(true, properties).ordered.get("WebFilter").stream()
+        return ours(new ReactiveWebApplicationContextRunner(), properties);
+    }
+
+    private static List<String> ours(ReactiveWebApplicationContextRunner runner, String... properties) {
+        return webFlux(runner, true, properties).ordered.get("WebFilter").stream()
                 .filter(name -> name.startsWith(OURS))
                 .toList();
     }

@@ -55,6 +55,18 @@ class RejectionTest {
         assertThat(refusal.retryAfter()).isNull();
     }
 
+    /** Of two rejections of a request, each is answered as itself. */
+    @Test
+    void anExceptionHasTheRejectionThatHasCausedItAndNoOther() {
+        RateLimitExceededException exceeded = new RateLimitExceededException(Decision.withoutKey("login"));
+        Rejection rejection = new Rejection(exceeded, 429, false);
+        assertThat(rejection.isIn(exceeded)).isTrue();
+        assertThat(rejection.isIn(new IllegalStateException(exceeded))).isTrue();
+        assertThat(rejection.isIn(new RateLimitExceededException(Decision.withoutKey("login"))))
+                .isFalse();
+        assertThat(rejection.isIn(new IllegalStateException())).isFalse();
+    }
+
     @Test
     void whoSendsNoListOfMediaTypesIsNoBrowser() {
         assertThat(Rejection.isPageWanted("text/html;q=x")).isFalse();
