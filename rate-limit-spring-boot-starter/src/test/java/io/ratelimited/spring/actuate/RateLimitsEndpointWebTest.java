@@ -106,9 +106,10 @@ class RateLimitsEndpointWebTest {
         start(type, Map.of("management.endpoint.ratelimits.access", "read-only"));
         limits.tryAcquire("search", "ann", 3);
 
+        // Without bodies: a reactive Jetty can take the bytes of one that nobody has read for the next request.
         for (String path : List.of("/search", "/search/ann")) {
-            assertThat(post(path, "{\"rate\": \"1/s\"}").statusCode()).as(path).isEqualTo(405);
-            assertThat(post(path, "{\"revert\": true}").statusCode()).as(path).isEqualTo(405);
+            assertThat(post(path + "?rate=1/s", "").statusCode()).as(path).isEqualTo(405);
+            assertThat(post(path + "?revert=true", "").statusCode()).as(path).isEqualTo(405);
             assertThat(delete(path).statusCode()).as(path).isEqualTo(405);
         }
 
@@ -538,13 +539,7 @@ class RateLimitsEndpointWebTest {
         String port = context.getEnvironment().getProperty("local.server.port");
         try {
             URI uri = URI.create("http://localhost:" + port + "/actuator/ratelimits" + path);
-            try {
-                return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
-            } catch (IOException ex) {
-                // A server that has answered without reading the body closes the connection, perhaps under this
-                // request.
-                return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
-            }
+            return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
         } catch (IOException | InterruptedException ex) {
             throw new IllegalStateException(ex);
         }
