@@ -69,7 +69,7 @@ public final class SharedRecords {
 
     /** Version, end, time, author and text; at most 18 digits fit into a long. */
     private static final Pattern STORED =
-            Pattern.compile("(\\d{1,18}) (\\d{1,18}) (\\d{1,18}) (\\S*) (.*)", Pattern.DOTALL);
+            Pattern.compile("(\\d{1,18}) (\\d{1,18}) (\\d{1,18}) ([^ ]*) (.*)", Pattern.DOTALL);
 
     private final LimiterContext context;
     private final GuardedConnection connection;

@@ -42,7 +42,7 @@ local position = version_of(redis.call('HGET', record, 'version')) or 0
 -- The version and the end of a field's entry; nothing where there is none, or one that no node has written.
 local function read_entry(field)
   local entry = redis.call('HGET', record, field) or ''
-  local version, ending, written = string.match(entry, '^(%d+) (%d+) (%d+) %S* ')
+  local version, ending, written = string.match(entry, '^(%d+) (%d+) (%d+) [^ ]* ')
   version = version_of(version)
   -- Instances read no more digits, either: what they skip is replaced by the next write.
   if version and #ending <= 18 and #written <= 18 then return version, tonumber(ending) end

@@ -109,7 +109,8 @@ class ForeignRecordsTest {
                 "5 9999999999999999999 1 ann y",
                 "5 0 9999999999999999999 ann y",
                 "5 0 1 %zz y",
-                "-1 0 1 ann y"
+                "-1 0 1 ann y",
+                "1767225600000001 0 1 a\u000bnn y"
             })
     void anEntryThatNoNodeHasWrittenIsReplacedByTheNextWriteOfItsKey(String entry) {
         spoil("x\n" + entry + "\n" + entry, "");
