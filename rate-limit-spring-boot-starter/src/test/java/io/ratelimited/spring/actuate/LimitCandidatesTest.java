@@ -365,6 +365,17 @@ class LimitCandidatesTest {
         });
     }
 
+    @Test
+    void aCallThatDoesNotWaitIsNotTriedAsOneThatWaits() {
+        run(
+                runner.withPropertyValues(
+                        "rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=1m"),
+                limits -> {
+                    IntStream.range(0, 10).forEach(i -> limits.tryAcquire("search", "ann"));
+                    assertThat(shares(limits, "search")).containsExactly(0.5, 0.0);
+                });
+    }
+
     /** Nobody listens at the port. Calls are tried whether they are rejected, admitted or decided here meanwhile. */
     @ParameterizedTest
     @ValueSource(strings = {"deny", "allow", "local"})
