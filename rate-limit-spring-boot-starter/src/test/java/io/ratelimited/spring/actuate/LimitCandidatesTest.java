@@ -333,6 +333,49 @@ class LimitCandidatesTest {
         });
     }
 
+    /** The second steps have windows, as the first ones; the limit has become a bucket, or has no number any more. */
+    @ParameterizedTest
+    @ValueSource(strings = {"algorithm=token-bucket", "rate=unlimited", "rate=0/m", "algorithm=leaky-bucket"})
+    void autoGoesOnWithTheLimitBesideWhichItStarted(String change) {
+        String[] set = {
+            "rate-limit.limits.search.algorithm=fixed-window", "rate-limit.limits.search.candidates=auto",
+        };
+        run(runner.withPropertyValues(set), limits -> {
+            String[] property = change.split("=");
+            limits.operations().change("search", LimitChange.of(Map.of(property[0], property[1])));
+            List<Candidate> first = said(limits, "search").candidates();
+            ticker.advance(Duration.ofHours(1));
+            assertThat(said(limits, "search").candidates()).isEqualTo(first);
+            // Half before and half after a minute of the clock begins; a bucket would not be full again.
+            ticker.advance(Duration.ofMinutes(1)
+                    .minusNanos(ticker.epochNanos() % Duration.ofMinutes(1).toNanos() + 1_000_000));
+            IntStream.range(0, 40).forEach(i -> limits.tryAcquire("search", "ann"));
+            ticker.advance(Duration.ofSeconds(1));
+            IntStream.range(0, 40).forEach(i -> limits.tryAcquire("search", "ann"));
+            ticker.advance(Duration.ofMinutes(59));
+            assertThat(limits.configured("search").candidates().tracker()).isNotNull();
+            IntStream.range(0, 80).forEach(i -> limits.tryAcquire("search", "ann"));
+            assertThat(said(limits, "search").candidates())
+                    .isNotEmpty()
+                    .allSatisfy(one -> assertThat(one.limit().algorithm()).isEqualTo(Algorithm.FIXED_WINDOW));
+            assertThat(said(limits, "search").candidates())
+                    .filteredOn(one -> one.limit().rate().permits() == 40)
+                    .extracting(Candidate::rejected)
+                    .containsExactly(0.5);
+        });
+    }
+
+    @Test
+    void aCallThatDoesNotWaitIsNotTriedAsOneThatWaits() {
+        run(
+                runner.withPropertyValues(
+                        "rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=1m"),
+                limits -> {
+                    IntStream.range(0, 10).forEach(i -> limits.tryAcquire("search", "ann"));
+                    assertThat(shares(limits, "search")).containsExactly(0.5, 0.0);
+                });
+    }
+
     /** Nobody listens at the port. Calls are tried whether they are rejected, admitted or decided here meanwhile. */
     @ParameterizedTest
     @ValueSource(strings = {"deny", "allow", "local"})

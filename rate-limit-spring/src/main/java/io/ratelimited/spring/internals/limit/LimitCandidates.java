@@ -18,8 +18,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The candidates that are tried beside a limit, on this instance, for a time: in memory, whatever the backend of the limit is.
- * Calls of callers with a tier or an override are left out: their numbers stay when the rate of the limit changes. The result
- * stays until others start. Thread-safe.
+ * Calls of callers with a tier or an override are left out: their numbers stay when the rate of the limit changes. Candidates
+ * have the other properties that the limit had when they started, also after it changes: they would count by two clocks
+ * otherwise. The result stays until others start. Thread-safe.
  */
 public final class LimitCandidates {
 
@@ -69,8 +70,9 @@ public final class LimitCandidates {
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
             long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
-            List<Limit> limits = text.isBlank() || text.equals("off") ? List.of() : Candidates.of(limit.limit(), text);
-            begin(limits, ticker.nanos() + length.toNanos(), coarse);
+            Limit live = limit.limit();
+            List<Limit> limits = text.isBlank() || text.equals("off") ? List.of() : Candidates.of(live, text);
+            begin(live, limits, ticker.nanos() + length.toNanos(), coarse);
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? "[RL-290]" : "[RL-291]";
             throw new InvalidRateLimitException(
@@ -79,27 +81,27 @@ public final class LimitCandidates {
     }
 
     /** @param coarse nanoseconds after which finer steps replace these; 0 for never */
-    private void begin(List<Limit> limits, long deadline, long coarse) {
+    private void begin(Limit live, List<Limit> limits, long deadline, long coarse) {
         CandidateTracker next = new CandidateTracker(
-                limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
+                live, limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
         tracker = limits.isEmpty() ? null : next;
         alarm.run();
         alarm = ticker.schedule(
-                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
+                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, live, limits, deadline, coarse));
         listener.run();
     }
 
     /** The time is over, or that of coarse steps is; they begin again until there are calls. */
-    private synchronized void over(CandidateTracker ended, List<Limit> limits, long deadline, long coarse) {
+    private synchronized void over(CandidateTracker ended, Limit live, List<Limit> limits, long deadline, long coarse) {
         CandidateReport seen = ended.report();
         if (tracker == ended && coarse == 0) {
             close();
         } else if (tracker == ended && seen.calls() > 0) {
-            begin(Candidates.around(limit.limit(), seen), deadline, 0);
+            begin(live, Candidates.around(live, seen), deadline, 0);
         } else if (tracker == ended) {
-            begin(limits, deadline, deadline - ticker.nanos() > coarse ? coarse : 0);
+            begin(live, limits, deadline, deadline - ticker.nanos() > coarse ? coarse : 0);
         }
     }
 
