@@ -12,6 +12,7 @@ import io.ratelimited.spring.internals.client.FollowingRequestFactory;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.URI;
 import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -35,23 +36,34 @@ import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfigur
 import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeHttpClientAutoConfiguration;
 import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpConnectorBuilderCustomizer;
 import org.springframework.boot.http.client.autoconfigure.reactive.ReactiveHttpClientAutoConfiguration;
+import org.springframework.boot.http.client.autoconfigure.service.HttpServiceClientPropertiesAutoConfiguration;
 import org.springframework.boot.http.client.reactive.ReactorClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestTemplateBuilder;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.boot.restclient.autoconfigure.RestTemplateAutoConfiguration;
+import org.springframework.boot.restclient.autoconfigure.service.HttpServiceClientAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
+import org.springframework.boot.webclient.autoconfigure.service.ReactiveHttpServiceClientAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.http.ResponseEntity;
 import org.springframework.http.client.JdkClientHttpRequestFactory;
 import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.http.client.reactive.ReactorClientHttpConnector;
+import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.client.RestClientResponseException;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
+import org.springframework.web.reactive.function.client.WebClientResponseException;
+import org.springframework.web.service.annotation.GetExchange;
+import org.springframework.web.service.annotation.PostExchange;
+import org.springframework.web.service.registry.HttpServiceGroup;
+import org.springframework.web.service.registry.ImportHttpServices;
 
 /**
  * One answer holds up the calls that it is about, and no others, against a partner on the loopback interface; what depends on
@@ -73,7 +85,12 @@ class OneAnswerTest {
         REST_TEMPLATE_APACHE("imperative.factory=http-components"),
         WEB_CLIENT_REACTOR("reactive.connector=reactor"),
         WEB_CLIENT_JDK("reactive.connector=jdk"),
-        WEB_CLIENT_APACHE("reactive.connector=http-components");
+        WEB_CLIENT_JETTY("reactive.connector=jetty"),
+        WEB_CLIENT_APACHE("reactive.connector=http-components"),
+        GROUP_JDK("imperative.factory=jdk"),
+        GROUP_APACHE("imperative.factory=http-components"),
+        REACTIVE_GROUP_REACTOR("reactive.connector=reactor"),
+        REACTIVE_GROUP_JETTY("reactive.connector=jetty");
 
         private final String library;
 
@@ -87,6 +104,25 @@ class OneAnswerTest {
 
         /** Makes calls that yield their status, or {@link #REJECTED} if they were not sent. */
         private ToIntFunction<String> calls(ApplicationContext context, String partner) {
+            if (name().contains("GROUP")) {
+                Partner client = name().startsWith("REACTIVE")
+                        ? context.getBean(ReactivePartner.class)
+                        : context.getBean(BlockingPartner.class);
+                return path -> {
+                    URI uri = URI.create(partner + path);
+                    try {
+                        return (isPost(path) ? client.post(uri, "text") : client.get(uri))
+                                .getStatusCode()
+                                .value();
+                    } catch (RestClientResponseException ex) {
+                        return ex.getStatusCode().value();
+                    } catch (WebClientResponseException ex) {
+                        return ex.getStatusCode().value();
+                    } catch (RateLimitExceededException ex) {
+                        return REJECTED;
+                    }
+                };
+            }
             if (name().startsWith("WEB_CLIENT")) {
                 WebClient client = context.getBean(WebClient.Builder.class).build();
                 return path -> (isPost(path)
@@ -122,6 +158,28 @@ class OneAnswerTest {
             }
         }
     }
+
+    /** An HTTP interface of the application. */
+    interface Partner {
+
+        @GetExchange
+        ResponseEntity<String> get(URI uri);
+
+        @PostExchange
+        ResponseEntity<String> post(URI uri, @RequestBody String text);
+    }
+
+    interface BlockingPartner extends Partner {}
+
+    interface ReactivePartner extends Partner {}
+
+    @Configuration(proxyBeanMethods = false)
+    @ImportHttpServices(group = "blocking", types = BlockingPartner.class)
+    @ImportHttpServices(
+            group = "reactive",
+            types = ReactivePartner.class,
+            clientType = HttpServiceGroup.ClientType.WEB_CLIENT)
+    static class Groups {}
 
     private final ManualTicker ticker = new ManualTicker();
     private final ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
@@ -200,10 +258,14 @@ class OneAnswerTest {
                         HttpClientAutoConfiguration.class,
                         ImperativeHttpClientAutoConfiguration.class,
                         ReactiveHttpClientAutoConfiguration.class,
+                        HttpServiceClientPropertiesAutoConfiguration.class,
                         RestClientAutoConfiguration.class,
                         RestTemplateAutoConfiguration.class,
                         WebClientAutoConfiguration.class,
+                        HttpServiceClientAutoConfiguration.class,
+                        ReactiveHttpServiceClientAutoConfiguration.class,
                         ClientRateLimitAutoConfiguration.class))
+                .withUserConfiguration(Groups.class)
                 .withPropertyValues(
                         client.library,
                         "rate-limit.clients.partner.hosts=localhost",
@@ -325,6 +387,14 @@ class OneAnswerTest {
                     assertThat(log.toString()).doesNotContain("RL-335");
                     assertThatRedirectsAreNotFollowed(client.calls(context, partner));
                 });
+    }
+
+    /** Spring Boot gives groups of {@code WebClient} the common connector, whatever their properties are. */
+    @Test
+    void aGroupThatFollowsNoRedirectsSeesThem() {
+        runner(Client.GROUP_JDK)
+                .withPropertyValues("spring.http.serviceclient.blocking.redirects=dont-follow")
+                .run(context -> assertThatRedirectsAreNotFollowed(Client.GROUP_JDK.calls(context, partner)));
     }
 
     private void assertThatRedirectsAreNotFollowed(ToIntFunction<String> calls) {
