@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Draws loads whose calls share nothing, so that nothing is short: two to five phases of half a minute, of one to three kinds of
  * calls at random times, with quiet nights and bursts of up to a thousand calls between them. Prints how many of the loads lose
- * at most 0.5 % of their calls, in total and in each ten seconds, and those that lose more.
+ * at most 0.5 % of their calls, in total and in each ten seconds, and those that lose more. A call is not lost where a burst has
+ * filled {@code max-concurrent}: any limit of this number rejects it.
  */
 public final class HarmlessLoads {
 
@@ -24,6 +25,8 @@ public final class HarmlessLoads {
     private final int[] offered = new int[100];
     private final int[] rejected = new int[100];
     private int begin;
+    /** Admitted calls that have not ended. */
+    private int inFlight;
 
     private HarmlessLoads(long seed) {
         this.random = new SplittableRandom(seed);
@@ -95,10 +98,14 @@ public final class HarmlessLoads {
         timeline.at((long) (at * 1e9), () -> {
             @Nullable Consumer<End> leave = gate.enter(0);
             offered[(int) (at / 10)]++;
-            if (leave == null) {
+            if (leave != null) {
+                inFlight++;
+                timeline.after((long) (took * 1e9), () -> {
+                    inFlight--;
+                    leave.accept(End.ANSWERED);
+                });
+            } else if (inFlight < Gate.MOST) {
                 rejected[(int) (at / 10)]++;
-            } else {
-                timeline.after((long) (took * 1e9), () -> leave.accept(End.ANSWERED));
             }
         });
     }
