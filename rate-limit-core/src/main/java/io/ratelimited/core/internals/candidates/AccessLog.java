@@ -6,10 +6,10 @@ import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayDeque;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -49,15 +49,18 @@ record AccessLog(@Nullable String key, String time) {
 
     /** @throws IllegalArgumentException when the line cannot be read; the message says why */
     Call read(String line) {
-        boolean json = line.startsWith("{");
-        Map<String, String> fields = json ? json(line) : common(line);
+        Map<String, String> fields = fields(line);
         String at = fields.get(time);
-        String caller = fields.get(key);
-        if (at == null || (key != null && caller == null && !json)) {
-            throw new IllegalArgumentException(
-                    "there is no field " + (at == null ? time : key) + ", only " + fields.keySet());
+        if (at == null) {
+            throw new IllegalArgumentException("there is no field " + time + ", only " + fields.keySet());
         }
+        String caller = key == null ? null : fields.get(key);
         return new Call(nanos(at), "-".equals(caller) ? null : caller);
+    }
+
+    /** The fields of a line, by their names. */
+    static Map<String, String> fields(String line) {
+        return line.startsWith("{") ? json(line) : common(line);
     }
 
     private static Map<String, String> common(String line) {
@@ -65,7 +68,7 @@ record AccessLog(@Nullable String key, String time) {
         if (!matcher.matches()) {
             throw new IllegalArgumentException("it is neither in the Common Log Format nor a JSON object");
         }
-        Map<String, String> fields = new HashMap<>();
+        Map<String, String> fields = new TreeMap<>();
         for (int i = 0; i < FIELDS.size() && matcher.group(i + 1) != null; i++) {
             fields.put(FIELDS.get(i), matcher.group(i + 1));
         }
@@ -74,7 +77,7 @@ record AccessLog(@Nullable String key, String time) {
 
     /** The texts, numbers and words of an object, by their names; those of inner objects have the names of both: {@code a.b}. */
     private static Map<String, String> json(String line) {
-        Map<String, String> fields = new HashMap<>();
+        Map<String, String> fields = new TreeMap<>();
         ArrayDeque<String> outer = new ArrayDeque<>();
         String name = "";
         Matcher part = JSON.matcher(line);

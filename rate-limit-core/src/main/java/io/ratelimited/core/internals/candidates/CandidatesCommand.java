@@ -19,6 +19,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.zip.GZIPInputStream;
 
@@ -39,6 +41,8 @@ public final class CandidatesCommand {
     private static final int SORTED = 10_000;
 
     private static final int SHOWN = 3;
+    /** Fields that are named at the most, if none of the lines has the key. */
+    private static final int NAMED = 50;
 
     private final PrintStream out;
     private final AccessLog log;
@@ -46,8 +50,13 @@ public final class CandidatesCommand {
     private final PriorityQueue<Call> waiting = new PriorityQueue<>(Comparator.comparingLong(Call::epochNanos));
     private final ManualTicker time = new ManualTicker();
     private final CandidateTracker tracker;
+    /** The fields of lines without the key. */
+    private final Set<String> others = new TreeSet<>();
+
     private long bad;
     private long late;
+    private long calls;
+    private long withoutKey;
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
         String name = options.getOrDefault("algorithm", "token-bucket");
@@ -108,7 +117,7 @@ public final class CandidatesCommand {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 try {
                     if (!line.isBlank()) {
-                        waiting.add(log.read(line.startsWith("\uFEFF") ? line.substring(1) : line));
+                        add(line.startsWith("\uFEFF") ? line.substring(1) : line);
                     }
                 } catch (IllegalArgumentException ex) {
                     if (bad++ < SHOWN) {
@@ -121,6 +130,20 @@ public final class CandidatesCommand {
         } catch (IOException ex) {
             throw new IllegalArgumentException(
                     file + " cannot be read: " + ex.getMessage() + ". Check its name, permissions and format.", ex);
+        }
+    }
+
+    private void add(String line) {
+        Call call = log.read(line);
+        waiting.add(call);
+        calls++;
+        if (log.key() != null && call.key() == null) {
+            withoutKey++;
+            if (withoutKey == calls && others.size() < NAMED) {
+                Map<String, String> fields = AccessLog.fields(line);
+                fields.values().removeIf("-"::equals);
+                others.addAll(fields.keySet());
+            }
         }
     }
 
@@ -151,6 +174,11 @@ public final class CandidatesCommand {
         if (bad > 0) {
             out.println("Skipped " + CandidateReport.number(bad, "line") + " that could not be read. [RL-292]");
         }
+        if (withoutKey > 0 && withoutKey == calls) {
+            throw new IllegalArgumentException("--key is " + log.key()
+                    + ", but no line has a value of such a field. Use one" + " of " + printable(others.toString())
+                    + ", or omit --key to try one limit for all calls. [RL-293]");
+        }
         CandidateReport report = tracker.report();
         if (report.calls() == 0) {
             out.println("There are no calls.");
@@ -160,6 +188,10 @@ public final class CandidatesCommand {
         String unsorted = late == 0 ? "" : ", " + late + " of them too late to be sorted: name the oldest file first";
         out.println(CandidateReport.number(report.calls(), "call") + " from " + last.minus(time.elapsed()) + " to "
                 + last + unsorted);
+        if (withoutKey > 0) {
+            out.println(CandidateReport.number(withoutKey, "call") + " without " + printable(String.valueOf(log.key()))
+                    + " share one limit. [RL-293]");
+        }
         for (Candidate one : report.candidates()) {
             String most = one.mostRejected().stream()
                     .map(caller -> printable(caller.key()) + " (" + caller.rejected() + ")")

@@ -166,6 +166,45 @@ class CandidatesCommandTest {
         }
     }
 
+    /** Otherwise the answer would be that of one limit for all calls, which nobody asked for. */
+    @Test
+    void aKeyThatNoLineHasIsAMistake() throws Exception {
+        String line = "{\"time\": 1760097336, \"request\": {\"remote_ip\": \"10.0.0.1\"}, \"user\": null}";
+        assertThat(runOn(List.of(line, line), "--key", "request.remoteip", "--rate", "1/m"))
+                .isEqualTo("--key is request.remoteip, but no line has a value of such a field. Use one of"
+                        + " [request.remote_ip, time], or omit --key to try one limit for all calls. [RL-293]\n");
+        assertThat(runOn(List.of(line), "--key", "user", "--rate", "1/m"))
+                .startsWith("--key is user, but no line has a value");
+        String common = "10.0.0.1 - - [10/Oct/2026:13:55:36 +0000] \"GET / HTTP/1.1\" 200 1";
+        for (String key : List.of("user", "agent", "Host")) {
+            assertThat(runOn(List.of(common), "--key", key, "--rate", "1/m"))
+                    .isEqualTo("--key is " + key + ", but no line has a value of such a field. Use one of [bytes, host,"
+                            + " request, status, time], or omit --key to try one limit for all calls."
+                            + " [RL-293]\n");
+        }
+        Path file = Files.writeString(folder.resolve("access.log"), common);
+        assertThat(CandidatesCommand.run(
+                        new String[] {"candidates", "--key", "Host", "--rate", "1/m", file.toString()},
+                        System.out,
+                        new PrintStream(new ByteArrayOutputStream())))
+                .isEqualTo(1);
+    }
+
+    @Test
+    void callsWithoutTheKeyAreCounted() throws Exception {
+        String line = "{\"time\": 1760097336%s}";
+        String keyed = line.formatted(", \"user\": \"ann\"");
+        List<String> lines = List.of(line.formatted(""), keyed, line.formatted(", \"user\": \"-\""), keyed);
+        assertThat(runOn(lines, "--key", "user", "--rate", "1/m")).isEqualTo("""
+                        4 calls from 2025-10-10T11:55:36Z to 2025-10-10T11:55:36Z
+                        2 calls without user share one limit. [RL-293]
+                        1/m rejects 50 % (1 caller): ann (1)
+                        none of them rejects less than 1 %
+                        """);
+        assertThat(runOn(lines, "--rate", "1/m")).doesNotContain("RL-293");
+        assertThat(runOn(List.of(keyed), "--key", "user", "--rate", "1/m")).doesNotContain("RL-293");
+    }
+
     @Test
     void noControlCharacterOfALogReachesTheTerminal() throws Exception {
         String escape = "\u001b[2J";
