@@ -117,7 +117,12 @@ public final class RateLimitsEndpoint {
         String candidates = key == null ? request.candidates() : null;
         try {
             if (candidates != null) {
-                limit.candidates().start(candidates, request.lasting(), "change at run time, of " + limit.place());
+                limit.candidates()
+                        .start(
+                                candidates,
+                                request.lasting(),
+                                "change at run time, of " + limit.place(),
+                                "Nothing was changed; correct the value and try again.");
             } else if (key != null) {
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {

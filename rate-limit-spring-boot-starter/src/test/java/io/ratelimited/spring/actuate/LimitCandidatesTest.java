@@ -8,6 +8,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.internals.candidates.CandidateReport;
 import io.ratelimited.core.internals.candidates.CandidateReport.Candidate;
 import io.ratelimited.core.testing.ManualTicker;
@@ -15,12 +16,16 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.internals.limit.LimitCandidates;
 import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -291,15 +296,50 @@ class LimitCandidatesTest {
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5"))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageStartingWith("Rate limit 'search' is invalid: candidates contain \"5\"")
-                    .hasMessageEndingWith("Correct it, or remove it. [RL-290]");
+                    .hasMessageEndingWith("Nothing was changed; correct the value and try again. [RL-290]");
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, for=40d"))
-                    .hasMessageEndingWith("[RL-291]");
+                    .hasMessageEndingWith("Nothing was changed; correct the value and try again. [RL-291]");
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, rate=1/m"))
                     .hasMessageContaining("can only be combined with");
             assertThat(said(limits, "search").calls()).isEqualTo(4);
             assertThat(endpoint.update("search", "candidates=off")).doesNotContainKey("candidates");
             assertThat(limits.configured("search").candidates().tracker()).isNull();
         });
+    }
+
+    /** Otherwise each stop would leave an alarm for a day, which does nothing but keep the candidates in memory. */
+    @Test
+    void noAlarmIsLeftWhenTheyAreStopped() {
+        AtomicInteger alarms = new AtomicInteger();
+        Ticker counting = (Ticker) Proxy.newProxyInstance(
+                getClass().getClassLoader(), new Class<?>[] {Ticker.class}, (proxy, method, args) -> {
+                    Object result = method.invoke(ticker, args);
+                    if (!method.getName().equals("schedule")) {
+                        return result;
+                    }
+                    alarms.incrementAndGet();
+                    AtomicBoolean cancelled = new AtomicBoolean();
+                    return (Runnable) () -> {
+                        ((Runnable) result).run();
+                        alarms.addAndGet(cancelled.getAndSet(true) ? 0 : -1);
+                    };
+                });
+        Contexts.runner()
+                .withBean(Ticker.class, () -> counting)
+                .withPropertyValues("rate-limit.limits.search.rate=10/m")
+                .run(context -> {
+                    LimitCandidates candidates =
+                            TestLimits.of(context).configured("search").candidates();
+                    int before = alarms.get();
+                    candidates.start("5/m", null, "here", "");
+                    assertThat(alarms).hasValue(before + 1);
+                    candidates.start("off", null, "here", "");
+                    assertThat(alarms).hasValue(before);
+                    candidates.start("auto", null, "here", "");
+                    candidates.start("", null, "here", "");
+                    assertThat(alarms).hasValue(before);
+                });
+        assertThat(alarms).hasValue(0);
     }
 
     /** The rate, the algorithm and the policy of the limit change while they are tried, and others start before their time is over. */
@@ -371,7 +411,7 @@ class LimitCandidatesTest {
                                     .gauge()
                                     .value())
                             .isEqualTo(0.5);
-                    limits.configured("search").candidates().start("7/m", null, "");
+                    limits.configured("search").candidates().start("7/m", null, "", "");
                     assertThat(meters.get("rate.limit.candidate.rejected").gauges())
                             .extracting(Gauge::getId)
                             .extracting(id -> id.getTag("candidate"))

@@ -59,9 +59,10 @@ public final class LimitCandidates {
      *
      * @param text as {@link Candidates#of} reads it; {@code off} or nothing for none
      * @param time null for 24 hours
+     * @param remedy what to do if they are invalid
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
-    public synchronized void start(String text, @Nullable Duration time, String place) {
+    public synchronized void start(String text, @Nullable Duration time, String place, String remedy) {
         Duration length = time == null ? Duration.ofDays(1) : time;
         try {
             if (length.compareTo(Duration.ofSeconds(1)) < 0 || length.compareTo(Duration.ofDays(31)) > 0) {
@@ -74,7 +75,7 @@ public final class LimitCandidates {
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? "[RL-290]" : "[RL-291]";
             throw new InvalidRateLimitException(
-                    limit.name(), place, String.valueOf(ex.getMessage()), "Correct it, or remove it. " + code, ex);
+                    limit.name(), place, String.valueOf(ex.getMessage()), remedy + " " + code, ex);
         }
     }
 
@@ -84,10 +85,15 @@ public final class LimitCandidates {
                 limit.limit(), limits, ticker, ThreadLocalRandom.current().nextInt());
         Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
-        tracker = limits.isEmpty() ? null : next;
         alarm.run();
-        alarm = ticker.schedule(
-                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
+        if (limits.isEmpty()) {
+            tracker = null;
+            alarm = () -> {};
+        } else {
+            tracker = next;
+            alarm = ticker.schedule(
+                    coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, limits, deadline, coarse));
+        }
         listener.run();
     }
 

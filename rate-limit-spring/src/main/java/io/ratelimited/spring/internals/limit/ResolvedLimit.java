@@ -303,7 +303,11 @@ public final class ResolvedLimit {
     void startCandidates(LimitCandidates candidates) {
         String rates = texts().get(LimitProperty.CANDIDATES.kebab());
         if (rates != null) {
-            candidates.start(rates, get(LimitProperty.CANDIDATES_FOR, Duration.class), place(LimitProperty.CANDIDATES));
+            candidates.start(
+                    rates,
+                    get(LimitProperty.CANDIDATES_FOR, Duration.class),
+                    place(LimitProperty.CANDIDATES),
+                    "Correct it, or remove it.");
         }
     }
 
