@@ -13,13 +13,14 @@ import org.springframework.core.NestedExceptionUtils;
 import org.springframework.core.Ordered;
 import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.Order;
+import org.springframework.core.convert.ConversionFailedException;
 import org.springframework.core.convert.ConverterNotFoundException;
 import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.Environment;
 
 /**
- * Explains properties under {@code rate-limit} whose value is none of those that they can have, among which Spring Boot would
- * list {@code default}, which only the annotation has; and text where properties belong.
+ * Explains properties under {@code rate-limit} with an invalid value. Spring Boot would name a Java type instead of what to
+ * write, and list {@code default}, which only the annotation has. Also explains text where nested properties belong.
  */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindException> {
@@ -42,10 +43,9 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
         if (!PREFIX.isAncestorOf(name)) {
             return null;
         }
-        if (type.isEnum() && property != null) {
+        if (property != null && (type.isEnum() || cause.getCause() instanceof ConversionFailedException)) {
             return new FailureAnalysis(
-                    "Property " + name + " is " + written(property) + ", but must be one of "
-                            + PropertyText.values(type),
+                    "Property " + name + " is " + written(property) + ", but must be " + PropertyText.expected(type),
                     "Correct it, or remove it to use the default. [RL-102]",
                     cause);
         }

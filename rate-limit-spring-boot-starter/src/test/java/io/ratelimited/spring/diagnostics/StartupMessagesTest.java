@@ -71,7 +71,7 @@ class StartupMessagesTest {
         return Stream.of(
                 Mistake.of("an order that is no number")
                         .with("rate-limit.aspect.order=first")
-                        .tells("rate-limit.aspect.order", "\"first\""),
+                        .tells("Property rate-limit.aspect.order is first (", "), but must be a whole number"),
                 Mistake.of("the algorithm of an annotation that states none, in a property")
                         .with("rate-limit.limits.search.rate=5/s", "rate-limit.limits.search.algorithm=default")
                         .tells("Property rate-limit.limits.search.algorithm is default, but must be one of "
@@ -145,7 +145,53 @@ class StartupMessagesTest {
                                 "replaces the whole list"),
                 Mistake.of("neither enabled nor disabled")
                         .with("rate-limit.enabled=treu")
-                        .tells("rate-limit.enabled", "treu"),
+                        .tells("Property rate-limit.enabled is treu (", "), but must be true or false")
+                        .and("Correct it, or remove it to use the default. [RL-102]"),
+                Mistake.of("a number in words", Good.class)
+                        .with("rate-limit.limits[Good.call].burst=ten")
+                        .tells("Property rate-limit.limits[Good.call].burst is ten (", "), but must be a whole number")
+                        .and("Correct it, or remove it to use the default. [RL-102]"),
+                Mistake.of("a city in the place of a time zone", Good.class)
+                        .with("rate-limit.limits[Good.call].zone=Berlin")
+                        .tells(
+                                "Property rate-limit.limits[Good.call].zone is Berlin (",
+                                "), but must be a time zone such as Europe/Berlin")
+                        .and("[RL-102]"),
+                Mistake.of("a factor in words", Good.class)
+                        .with("rate-limit.limits[Good.call].cold-factor=three")
+                        .tells(
+                                "Property rate-limit.limits[Good.call].cold-factor is three (",
+                                "), but must be a number"),
+                Mistake.of("a duration in words", Good.class)
+                        .with("rate-limit.limits[Good.call].max-wait=soon")
+                        .tells(
+                                "Property rate-limit.limits[Good.call].max-wait is soon (",
+                                "), but must be a duration such as 500ms")
+                        .and("[RL-102]"),
+                Mistake.of("a number that does not fit", Good.class)
+                        .with("rate-limit.http.status=5000000000")
+                        .tells("Property rate-limit.http.status is 5000000000 (", "), but must be a whole number"),
+                Mistake.of("a route whose limit nothing defines")
+                        .with(
+                                "rate-limit.limits.search.rate=5/s",
+                                "rate-limit.routes[0].path=/a",
+                                "rate-limit.routes[0].limits=serch")
+                        .tells("Rate limit 'serch' is invalid: there is no rate limit named 'serch' (did you mean"
+                                + " 'search'?); there are [search]. Origin: rate-limit.routes[0].limits[0].")
+                        .and("Set rate-limit.limits.serch.rate, or correct the name"),
+                Mistake.of("a route whose limit only an annotation defines", Good.class)
+                        .with("rate-limit.routes[0].path=/a", "rate-limit.routes[0].limits=Good.call")
+                        .tells("there is no rate limit named 'Good.call'", "Origin: rate-limit.routes[0].limits[0].")
+                        .and(
+                                "Set rate-limit.limits[Good.call].rate, or correct the name; routes and clients use"
+                                        + " limits of properties, so repeat the values of a limit that an annotation defines. [RL-104]"),
+                Mistake.of("a route whose limit has its rate in an annotation", Good.class)
+                        .with(
+                                "rate-limit.limits[Good.call].policy=wait",
+                                "rate-limit.routes[0].path=/a",
+                                "rate-limit.routes[0].limits=Good.call")
+                        .tells("'Good.call' is invalid: rate is missing", "Origin: rate-limit.limits[Good.call].")
+                        .and("repeat the values of a limit that an annotation defines. [RL-104]"),
                 Mistake.of("a rate in the place of a limit")
                         .with("rate-limit.limits.search=100/s")
                         .tells("Property rate-limit.limits.search has nested properties, but no value: 100/s")

@@ -156,6 +156,10 @@ public final class CandidatesCommand {
             out.println("There are no calls.");
             return;
         }
+        if (log.key() != null && tracker.keys.isEmpty()) {
+            throw new IllegalArgumentException("--key is " + log.key() + ", but no line has a value of such a field."
+                    + " Correct it, or omit it to try one limit for all calls.");
+        }
         Instant last = Instant.EPOCH.plusNanos(time.epochNanos());
         String unsorted = late == 0 ? "" : ", " + late + " of them too late to be sorted: name the oldest file first";
         out.println(CandidateReport.number(report.calls(), "call") + " from " + last.minus(time.elapsed()) + " to "

@@ -166,6 +166,18 @@ class CandidatesCommandTest {
         }
     }
 
+    /** Otherwise the result would be that of one limit for all calls, which nobody asked for. */
+    @Test
+    void aKeyThatNoLineHasIsAMistake() throws Exception {
+        String line = "{\"time\": 1760097336, \"user\": \"%s\"}";
+        List<String> lines = List.of(line.formatted("-"), line.formatted("ann"));
+        assertThat(runOn(lines, "--key", "usr", "--rate", "1/m"))
+                .isEqualTo("--key is usr, but no line has a value of such a field."
+                        + " Correct it, or omit it to try one limit for all calls.\n");
+        assertThat(runOn(lines.subList(0, 1), "--key", "user", "--rate", "1/m")).contains("no line has a value");
+        assertThat(runOn(lines, "--key", "user", "--rate", "1/m")).startsWith("2 calls from");
+    }
+
     @Test
     void noControlCharacterOfALogReachesTheTerminal() throws Exception {
         String escape = "\u001b[2J";

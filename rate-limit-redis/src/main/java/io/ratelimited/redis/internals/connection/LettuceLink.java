@@ -2,6 +2,7 @@ package io.ratelimited.redis.internals.connection;
 
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.StringCodec;
@@ -11,6 +12,7 @@ import io.lettuce.core.protocol.AsyncCommand;
 import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
+import io.netty.buffer.ByteBuf;
 import io.netty.util.concurrent.EventExecutor;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -37,9 +39,6 @@ import org.jspecify.annotations.Nullable;
 final class LettuceLink implements RedisLink {
 
     private static final int MAX_PENDING = 8192;
-
-    /** What Lettuce says of a command that it does not write, as from the end of a socket until it has reported that. */
-    private static final String REJECTED = "Currently not connected. Commands are rejected.";
 
     /** Keys of one command at the most, so that other clients of the server do not wait long. */
     private static final int MAX_KEYS = 64;
@@ -191,11 +190,6 @@ final class LettuceLink implements RedisLink {
 
     /** Sends so many of the calls that wait, at the most. */
     private void sendFirst(int max) {
-        if (!connection.isOpen()) {
-            // Lettuce would refuse them with the error of commands that may have run.
-            failUnsent("the connection has broken");
-            return;
-        }
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
             collect(commands, max);
@@ -325,8 +319,8 @@ final class LettuceLink implements RedisLink {
             CommandType type,
             CommandArgs<String, String> args,
             BiConsumer<@Nullable List<Object>, @Nullable Throwable> onReply) {
-        AsyncCommand<String, String, List<Object>> command =
-                new AsyncCommand<>(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), args));
+        EncodedCommand encoded = new EncodedCommand(type, args);
+        AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(encoded);
         command.whenComplete((reply, failure) -> {
             Iterable<EventExecutor> all = failure == null ? eventLoops : null;
             if (all != null) {
@@ -336,7 +330,7 @@ final class LettuceLink implements RedisLink {
             if (check.isOutOfStep()) {
                 onReply.accept(null, ReplyCheck.failure());
             } else {
-                onReply.accept(reply, failure);
+                onReply.accept(reply, encoded.failure(failure));
             }
         });
         return command;
@@ -345,8 +339,7 @@ final class LettuceLink implements RedisLink {
     private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
         pending.decrementAndGet();
         if (reply == null || failure != null) {
-            Throwable cause = Replies.cause(failure);
-            call.completeExceptionally(REJECTED.equals(cause.getMessage()) ? Replies.notSent(REJECTED) : cause);
+            call.completeExceptionally(Replies.cause(failure));
         } else {
             call.complete(reply);
         }
@@ -358,6 +351,29 @@ final class LettuceLink implements RedisLink {
         if (!closed.getAndSet(true)) {
             connection.closeAsync();
             broken.complete(null);
+        }
+    }
+
+    /**
+     * Knows whether Lettuce has made bytes of it. Lettuce does so on the event loop, just before it writes, and never for a
+     * command that has failed: one that fails earlier was not sent, as from the end of a socket until Lettuce reports it.
+     */
+    private static final class EncodedCommand extends Command<String, String, List<Object>> {
+
+        private volatile boolean encoded;
+
+        private EncodedCommand(CommandType type, CommandArgs<String, String> args) {
+            super(type, new NestedMultiOutput<>(StringCodec.UTF8), args);
+        }
+
+        @Override
+        public void encode(ByteBuf buffer) {
+            encoded = true;
+            super.encode(buffer);
+        }
+
+        private @Nullable Throwable failure(@Nullable Throwable failure) {
+            return encoded || !(failure instanceof RedisException) ? failure : Replies.notSent(Replies.text(failure));
         }
     }
 

@@ -5,10 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.KillArgs;
 import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
+import io.lettuce.core.protocol.RedisCommand;
+import io.netty.buffer.Unpooled;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import java.lang.reflect.Proxy;
@@ -20,6 +23,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a connection of Lettuce counts as under way, and what a client of ours does with the options of the application. */
 class LettuceConnectionTest {
@@ -132,6 +137,36 @@ class LettuceConnectionTest {
                         .handle((reply, failure) -> failure)
                         .join())
                 .matches(Replies::isNotSent);
+    }
+
+    /** Whatever the text of the failure is: bytes are made just before they are written. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallWasNotSentIfItFailsBeforeItsBytesAreMade(boolean made) {
+        @SuppressWarnings("unchecked")
+        StatefulRedisConnection<String, String> failing =
+                (StatefulRedisConnection<String, String>) Proxy.newProxyInstance(
+                        getClass().getClassLoader(),
+                        new Class<?>[] {StatefulRedisConnection.class},
+                        (proxy, method, args) -> {
+                            Iterable<?> commands = !method.getName().equals("dispatch")
+                                    ? List.of()
+                                    : args[0] instanceof Iterable<?> several ? several : List.of(args[0]);
+                            for (Object command : commands) {
+                                RedisCommand<?, ?, ?> one = (RedisCommand<?, ?, ?>) command;
+                                if (made) {
+                                    one.encode(Unpooled.buffer());
+                                }
+                                one.completeExceptionally(new RedisException("any text"));
+                            }
+                            return method.getReturnType() == boolean.class ? true : null;
+                        });
+        LettuceLink link = new LettuceLink(failing, false, Runnable::run, List.of());
+        assertThat(probe(link, "rl:{0}:~probe")
+                        .handle((reply, failure) -> failure)
+                        .join())
+                .hasMessageContaining("any text")
+                .matches(failure -> Replies.isNotSent(failure) != made);
     }
 
     /** As after an error of the machine: what was taken from the queue is in no command then, and stays pending. */

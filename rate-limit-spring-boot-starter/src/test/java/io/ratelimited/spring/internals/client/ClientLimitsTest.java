@@ -552,6 +552,18 @@ class ClientLimitsTest {
         assertFails("which client 'partner' also has", "rate-limit.clients.two.hosts=LOCALHOST");
     }
 
+    /** Clients are created before the beans that use them, so they see no annotation of those. */
+    @Test
+    void aLimitThatOnlyAnAnnotationDefinesHasToBeRepeatedForAClient() {
+        runner("rate-limit.clients.partner.limits=annotated")
+                .run(
+                        context -> assertThat(Contexts.analyse(context.getStartupFailure())
+                                        .getAction())
+                                .isEqualTo(
+                                        "Set rate-limit.limits.annotated.rate, or correct the name; routes and clients use limits of"
+                                                + " properties, so repeat the values of a limit that an annotation defines. [RL-113]"));
+    }
+
     private void assertFails(String message, String... properties) {
         runner(properties)
                 .run(context ->

@@ -173,7 +173,7 @@ public final class LimitedClients {
                     client,
                     "limits",
                     "has " + limit + ", but " + ex.getMessage(),
-                    "Define rate-limit.limits." + limit + ", or correct the name.");
+                    LimitRegistry.remedyOfUnknown(limit));
         }
     }
 

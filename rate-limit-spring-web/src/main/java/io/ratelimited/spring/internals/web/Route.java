@@ -100,7 +100,7 @@ public final class Route {
         for (int i = 0; i < names.size(); i++) {
             String name = names.get(i);
             String property = PropertyText.limit(name);
-            ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", property, registry);
+            ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", registry);
             ResolvedLimit use = registry.ofUse(name, property, Map.of());
             String key = stated.key() == null ? use.text(LimitProperty.KEY) : stated.key();
             if (key != null && !key.isBlank() && limit.limit().algorithm().findsItsLimit()) {
@@ -158,7 +158,7 @@ public final class Route {
         return list == null ? List.of() : list;
     }
 
-    private static ConfiguredLimit named(String name, String place, String property, LimitRegistry registry) {
+    private static ConfiguredLimit named(String name, String place, LimitRegistry registry) {
         try {
             ConfiguredLimit limit = registry.get(name);
             // A servlet filter sleeps; WebFlux has no threads of requests to run out of.
@@ -168,8 +168,8 @@ public final class Route {
             throw new InvalidRateLimitException(
                     name,
                     place,
-                    "there is no limit of this name under rate-limit.limits",
-                    "Define " + property + ", or correct the name. [RL-104]",
+                    String.valueOf(ex.getMessage()),
+                    LimitRegistry.remedyOfUnknown(name) + " [RL-104]",
                     ex);
         }
     }

@@ -177,8 +177,27 @@ public final class LimitRegistry {
         if (properties.limits().containsKey(name)) {
             return register(name, PropertyText.limit(name), Map.of());
         }
-        throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
-                + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
+        Set<String> known = known();
+        throw new IllegalArgumentException(
+                "there is no rate limit named '" + name + "'" + SimilarName.hint(name, known) + "; there are " + known);
+    }
+
+    /** The names of the limits that properties or code that was read define. */
+    private Set<String> known() {
+        Set<String> known = new TreeSet<>(limits.keySet());
+        known.addAll(properties.limits().keySet());
+        return known;
+    }
+
+    /** What to do if a route or a client names a limit that is not there: they are created before beans with annotations. */
+    public static String remedyOfUnknown(String name) {
+        return remedyOfUnknown(name, LimitProperty.RATE);
+    }
+
+    private static String remedyOfUnknown(String name, LimitProperty missing) {
+        return "Set " + PropertyText.limit(name) + "." + missing.kebab()
+                + ", or correct the name; routes and clients use"
+                + " limits of properties, so repeat the values of a limit that an annotation defines.";
     }
 
     /**
@@ -309,15 +328,17 @@ public final class LimitRegistry {
                 || limit.values().containsKey(LimitProperty.MAX_CONCURRENT)) {
             return;
         }
-        Set<String> known = new TreeSet<>(limits.keySet());
-        known.addAll(properties.limits().keySet());
+        String property = PropertyText.limit(limit.name());
+        boolean annotated = !limit.place().equals(property);
         throw new InvalidRateLimitException(
                 limit.name(),
                 limit.place(),
-                missing.label() + " is missing: neither an annotation nor a property sets it"
-                        + SimilarName.hint(limit.name(), known),
-                "Set it in the annotation or as " + PropertyText.limit(limit.name()) + "." + missing.kebab()
-                        + ", or correct the name. [RL-104]");
+                missing.label() + " is missing: " + (annotated ? "neither an annotation nor a" : "no")
+                        + " property sets it" + SimilarName.hint(limit.name(), known()),
+                annotated
+                        ? "Set it in the annotation or as " + property + "." + missing.kebab()
+                                + ", or correct the name. [RL-104]"
+                        : remedyOfUnknown(limit.name(), missing) + " [RL-104]");
     }
 
     /**

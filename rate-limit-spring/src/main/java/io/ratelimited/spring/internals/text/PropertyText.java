@@ -112,7 +112,8 @@ public final class PropertyText {
         return switch (type.getSimpleName()) {
             case "Duration" -> "a duration such as 500ms, 10s or PT10S";
             case "ZoneId" -> "a time zone such as Europe/Berlin";
-            case "Double" -> "a number";
+            case "Double", "double" -> "a number";
+            case "Boolean", "boolean" -> "true or false";
             case "List" -> "a text such as \"critical, batch\"";
             case "Map" -> "a text such as \"batch=5%, normal=20%\"";
             default -> "a whole number";
