@@ -100,6 +100,6 @@ class RoutesAtTheStartTest {
                 .run(context -> assertThat(context)
                         .getFailure()
                         .rootCause()
-                        .hasMessageContaining("rate is missing: neither an annotation nor a property sets it"));
+                        .hasMessageContaining("rate is missing: no property sets it"));
     }
 }

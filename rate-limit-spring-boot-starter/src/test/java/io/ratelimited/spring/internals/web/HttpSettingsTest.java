@@ -282,7 +282,7 @@ class HttpSettingsTest {
             delimiter = '|',
             quoteCharacter = '`',
             value = {
-                "limits=other | routes[0].limits[0] | no limit of this name | Define rate-limit.limits.other",
+                "limits=other | routes[0].limits[0] | there is no rate limit named 'other' | Set rate-limit.limits.other.rate",
                 "limits= | routes[0].limits | is empty | List names",
                 "key=#user | routes[0].key | unknown parameter #user | Use clientIp, principal",
                 "key=clientIp( | routes[0].key | not a SpEL expression | Use clientIp, principal",

@@ -257,7 +257,7 @@ class UnlimitedCallsTest {
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThatThrownBy(() -> limits.tryAcquire("logins", "ann"))
                             .isInstanceOf(InvalidRateLimitException.class)
-                            .hasMessageContaining("rate is missing: neither an annotation nor a property sets it");
+                            .hasMessageContaining("rate is missing: no property sets it");
                 });
     }
 
