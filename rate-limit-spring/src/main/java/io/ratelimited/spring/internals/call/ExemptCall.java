@@ -71,7 +71,7 @@ public final class ExemptCall {
             one.reservation
                     .thenAccept(reservation -> {
                         reservation.settle(one.permits);
-                        one.request.tryCandidates(one.permits, one.request.maxWaitNanos());
+                        one.request.tryCandidates(one.permits, true);
                         reports.reportCharge(one.request, one.permits, null, reservation::decision);
                     })
                     .exceptionally(failure -> {

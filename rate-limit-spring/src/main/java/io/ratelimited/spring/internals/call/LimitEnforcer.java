@@ -106,7 +106,7 @@ public final class LimitEnforcer {
     /** Each limit that is asked tries its candidates, whatever is decided. */
     private static void tryCandidates(LimitRequest[] requests) {
         for (LimitRequest request : requests) {
-            request.tryCandidates(request.permits(), request.maxWaitNanos());
+            request.tryCandidates(request.permits(), true);
         }
     }
 
@@ -414,7 +414,7 @@ public final class LimitEnforcer {
      */
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
         if (limit.candidates().tracker() != null) {
-            LimitRequest.of(limit, key, permits, null).tryCandidates(permits, 0);
+            LimitRequest.of(limit, key, permits, null).tryCandidates(permits, false);
         }
         RateLimiter limiter = limit.limiterOf(key);
         boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;

@@ -169,13 +169,13 @@ public record LimitRequest(
      * Tries the candidates of the limit with a call that reaches it. Callers with a tier or an override have other numbers, and
      * a call whose key is missing and denied is rejected whatever the number is.
      *
-     * @param maxWait the longest wait of the call, in nanoseconds
+     * @param waits whether the call waits where the policy of the limit is to wait
      */
-    void tryCandidates(long asked, long maxWait) {
+    void tryCandidates(long asked, boolean waits) {
         CandidateTracker tracker = limit.candidates().tracker();
         if (tracker != null && !denied && limiter == limit.limiter()) {
             // Code without annotations says nothing of the cost in time.
-            tracker.tried(key, asked, maxWait, charge != null);
+            tracker.tried(key, asked, waits ? maxWaitNanos() : 0, charge != null);
         }
     }
 
