@@ -153,10 +153,10 @@ final class CachedCells {
     /**
      * Replaces the cell of a key whose parameters have been replaced, or whose caller has other numbers.
      *
-     * @param suited makes the cell with the numbers of the caller from the newest one
+     * @param suited makes the cell with the numbers of the caller
      */
     void follow(Object key, UnaryOperator<Cell> suited) {
-        cells.asMap().computeIfPresent(key, (k, cell) -> suited.apply(cell.newest()));
+        cells.asMap().computeIfPresent(key, (k, cell) -> suited.apply(cell));
     }
 
     /** Replaces a cell if the key still has it. Returns the cell of the key, if there is one. */

@@ -160,9 +160,15 @@ public class CellRateLimiter implements MemoryLimiter {
         return cell.parameters().whole().change() != null;
     }
 
+    /**
+     * The cell with the numbers that the key has now. It takes each change of the limit when that came: if one comes after the
+     * numbers were looked up, the caller has to ask again, because from then on they were others.
+     */
     private Cell suited(@Nullable Object key, Cell cell) {
         CellParameters wanted = wanted(key);
-        return cell.parameters().countsAs(wanted) ? cell : follow(cell.retire(), wanted, key != null);
+        Cell newest = key == null ? cell.newest().budget() : cell.newest();
+        boolean suits = newest.parameters().countsAs(wanted) || wanted.whole().change() != null;
+        return suits ? newest : follow(newest.retire(), wanted, key != null);
     }
 
     /**
@@ -572,7 +578,7 @@ public class CellRateLimiter implements MemoryLimiter {
     private Cell seen(@Nullable Object key, CellParameters current, long read) {
         Cell cell = key == null ? whole.single : cells().peek(key, current, read);
         return cell.parameters() != current && isOfOthers(key, cell, current)
-                ? follow(cell.copy(), wanted(key), key != null)
+                ? suited(key, cell.copy())
                 : cell;
     }
 
@@ -809,7 +815,7 @@ public class CellRateLimiter implements MemoryLimiter {
             cells().follow(key, cell -> suited(key, cell));
         } else {
             synchronized (whole) {
-                whole.single = suited(null, whole.single.newest().budget());
+                whole.single = suited(null, whole.single);
             }
         }
     }
