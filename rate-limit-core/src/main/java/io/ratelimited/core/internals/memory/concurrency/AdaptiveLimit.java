@@ -35,6 +35,8 @@ final class AdaptiveLimit {
     private final AtomicBoolean stepping = new AtomicBoolean();
 
     private volatile boolean bound;
+    /** When a call was last rejected or began to wait, within {@link Tuning#SHORTEST}; at least when the limit began. */
+    private volatile long boundAt;
     /** Written while {@link #stepping} is held, as the fields below. */
     private volatile Controller controller;
 
@@ -111,9 +113,30 @@ final class AdaptiveLimit {
             bound = true;
         }
         long now = ticker.nanos();
+        if (now - boundAt > Tuning.SHORTEST) {
+            boundAt = now;
+        }
         if (mayStep(now, used)) {
             step(now, used);
         }
+    }
+
+    /**
+     * A call finds no place. Where nobody has called for long, no call has ended either, and so none has removed the limit.
+     *
+     * @param used permits in use
+     * @return whether there is no limit now; another call may have removed it
+     */
+    boolean forgets(long used) {
+        long now = ticker.nanos();
+        while (isForgotten(now) && !step(now, used)) {
+            Thread.onSpinWait();
+        }
+        return !controller.isLimited();
+    }
+
+    private boolean isForgotten(long now) {
+        return controller.isLimited() && now - boundAt > Tuning.FORGET;
     }
 
     /**
@@ -149,6 +172,9 @@ final class AdaptiveLimit {
     }
 
     private boolean mayStep(long now, long used) {
+        if (isForgotten(now)) {
+            return true;
+        }
         long length = now - begun;
         if (length < Tuning.SHORTEST) {
             return false;
@@ -170,7 +196,7 @@ final class AdaptiveLimit {
             long failed = overloaded.sumThenReset();
             double divisor = Math.max(1, count + failed);
             Window seen = new Window(
-                    now - begun,
+                    Math.max(1, now - begun),
                     count,
                     nanos.sumThenReset() / divisor,
                     inFlight.sumThenReset() / divisor,
@@ -181,7 +207,7 @@ final class AdaptiveLimit {
                     used,
                     Math.max(0, Math.min(used, atCaller.sum())));
             bound = false;
-            change = take(controller.next(seen), now);
+            change = take(isForgotten(now) ? controller.forgotten(seen) : controller.next(seen), now);
             begun = now + controller.settling();
         } finally {
             stepping.set(false);
@@ -193,9 +219,12 @@ final class AdaptiveLimit {
     /** Takes over what a step has found; returns null where the limit is the same. */
     private @Nullable FoundLimitChange take(Controller next, long now) {
         int before = controller.found();
-        controller = next;
+        if (!controller.isLimited()) {
+            boundAt = now;
+        }
         places = next.places();
         placesOfBest = next.placesOfBest();
+        controller = next; // last: who finds no limit finds the places
         longest = next.longest();
         watched = next.watched();
         int after = next.found();

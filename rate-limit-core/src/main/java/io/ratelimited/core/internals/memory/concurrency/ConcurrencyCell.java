@@ -75,6 +75,9 @@ final class ConcurrencyCell {
             return null;
         }
         AdaptiveLimit adaptive = limiter.adaptive();
+        if (outcome == FULL && forgetsLimit()) {
+            outcome = take(parameters, permits, rank);
+        }
         if (outcome == FULL) {
             if (adaptive != null) {
                 adaptive.full(used());
@@ -97,6 +100,12 @@ final class ConcurrencyCell {
             limiter.removeIfIdle(key);
         }
         return call;
+    }
+
+    /** Returns whether the limit is gone, since no call has been rejected or has waited for long. */
+    private boolean forgetsLimit() {
+        AdaptiveLimit adaptive = limiter.adaptive();
+        return adaptive != null && waiting == 0 && adaptive.forgets(used());
     }
 
     /** As the waiting room says. Where it is full, the last call of the worst class that waits gives its seat to a better one. */
@@ -159,14 +168,14 @@ final class ConcurrencyCell {
         }
     }
 
-    /** Returns the result that {@link #reserve} would return, and changes nothing. */
+    /** Returns the result that {@link #reserve} would return, and takes nothing. */
     int peek(long permits, int rank, long maxWaitNanos) {
         if (permits > heaviest(limiter.parameters(), rank)) {
             return NEVER;
         }
         endLeases();
         boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
-        return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
+        return fits || (forgetsLimit() && fits(used(), permits, rank)) || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
     }
 
     private boolean mayWait(int rank, long maxWaitNanos) {

@@ -241,6 +241,16 @@ record Controller(
         return new Controller(least, most, phase, limit, known, reference, last, signs, elasticity, cap, wall, reason);
     }
 
+    /** Returns whether anything is limited. */
+    boolean isLimited() {
+        return phase != Phase.FREE;
+    }
+
+    /** After {@link Tuning#FORGET} without a rejection: what was short then tells nothing of now. */
+    Controller forgotten(Window seen) {
+        return freed(seen, base());
+    }
+
     /** Nothing is limited again. */
     private Controller freed(Window seen, double base) {
         return knowing(base)
@@ -466,11 +476,7 @@ record Controller(
 
     private Controller track(Window seen) {
         if (!seen.bound()) {
-            double seconds = signs.seconds() + seen.seconds();
-            Controller same = become(Phase.BELOW, limit, seen, reason);
-            return seconds > Tuning.FORGET
-                    ? freed(seen, base())
-                    : same.counted(seen, known, same.signs.withSeconds(seconds));
+            return become(Phase.BELOW, limit, seen, reason);
         }
         double latency = seen.meanNanos();
         boolean late = seen.badShare() > Tuning.LATE;

@@ -8,7 +8,7 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param steps steps of growth, or levels that have gained
  * @param steady windows without growth
  * @param pinned windows in which the number in flight stood still at its upper end
- * @param seconds seconds without growth, or without a rejection
+ * @param seconds seconds without growth
  * @param storm windows in a row in which many more calls than usual arrived, or were held
  */
 record Signs(double high, double latency, int steps, int steady, int pinned, double seconds, int storm) {

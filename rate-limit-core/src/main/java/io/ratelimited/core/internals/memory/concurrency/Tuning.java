@@ -179,8 +179,8 @@ final class Tuning {
 
     static final double CHANGED_LATENCY = 1.4;
     static final double SHRINK = 0.8;
-    /** Seconds without a rejection after which there is no limit again: the next shortage is found within about one. */
-    static final double FORGET = 15;
+    /** Nanoseconds without a rejection after which there is no limit again: the next shortage is found within about a second. */
+    static final long FORGET = 15_000_000_000L;
 
     private Tuning() {}
 }

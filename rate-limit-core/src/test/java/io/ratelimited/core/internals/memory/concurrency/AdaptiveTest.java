@@ -29,6 +29,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class AdaptiveTest {
 
@@ -269,6 +271,62 @@ class AdaptiveTest {
         }
         assertThat(found(limiter).inFlight()).isLessThanOrEqualTo(limit + 1);
         assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
+    }
+
+    /** After an overload nobody calls for a while; then a page loads eight things at once. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aBurstAfterAQuietTimeIsAdmittedAloneAndBesideAnotherLimit(boolean several) {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        RateLimiter quota = limiter(Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1000/s"));
+        overload(limiter);
+        assertThat(found(limiter).limit()).isLessThan(8);
+        ticker.advance(Duration.ofSeconds(16));
+        for (int i = 0; i < 8; i++) {
+            Claim claim = Claim.of(limiter, null, 1, 0);
+            Reservation call =
+                    several ? AllOf.reserve(List.of(Claim.of(quota, null, 1, 0), claim)) : limiter.reserve(null, 1, 0);
+            assertThat(call.isRefused()).as("call %d", i).isFalse();
+        }
+        assertThat(found(limiter).limit()).isEqualTo(100);
+        assertThat(found(limiter).lastChange().reason()).isEqualTo(Reason.ROOM);
+    }
+
+    @Test
+    void callsAtOnceAfterAQuietTimeAreAllAdmitted() throws Exception {
+        for (int round = 0; round < 50; round++) {
+            RateLimiter limiter = limiter(limit().maxConcurrent(100));
+            overload(limiter);
+            ticker.advance(Duration.ofSeconds(16));
+            assertThat(Threads.sum(8, thread -> limiter.reserve(null, 1, 0).isRefused() ? 1L : 0L))
+                    .isZero();
+        }
+    }
+
+    @Test
+    void withoutARejectionForAWhileNothingIsLimited() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        overload(limiter);
+        calls(limiter, 14, Duration.ofSeconds(1), End.ANSWERED);
+        assertThat(found(limiter).limit()).isLessThan(100);
+        calls(limiter, 2, Duration.ofSeconds(1), End.ANSWERED);
+        assertThat(found(limiter).limit()).isEqualTo(100);
+    }
+
+    /** A call that is rejected now and then shows that the limit still binds. */
+    @Test
+    void whileCallsAreRejectedTheLimitStays() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        overload(limiter);
+        int limit = found(limiter).limit();
+        for (int i = 0; i < limit; i++) {
+            limiter.reserve(null, 1, 0);
+        }
+        for (int i = 0; i < 10; i++) {
+            ticker.advance(Duration.ofSeconds(14));
+            assertThat(limiter.reserve(null, 1, 0).isRefused()).isTrue();
+        }
+        assertThat(found(limiter).limit()).isLessThanOrEqualTo(limit);
     }
 
     @Test

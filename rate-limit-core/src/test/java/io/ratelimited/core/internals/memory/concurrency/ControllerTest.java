@@ -232,17 +232,6 @@ class ControllerTest {
     }
 
     @Test
-    void withoutARejectionForAWhileNothingIsLimited() {
-        Controller controller = short400().next(second(400, 60, true)).next(second(400, 60, true));
-        assertThat(controller.phase()).isNotEqualTo(Phase.FREE);
-        for (int i = 0; i < 20; i++) {
-            controller = controller.next(second(100, 50, false));
-        }
-        assertThat(controller.phase()).isEqualTo(Phase.FREE);
-        assertThat(controller.found()).isEqualTo(1000);
-    }
-
-    @Test
     void otherBoundsHoldAtOnceAndTheBaseTimeStays() {
         Controller controller = calm().within(1, 10);
         assertThat(controller.found()).isEqualTo(10);
