@@ -297,7 +297,9 @@ class LimitCandidatesTest {
             assertThatThrownBy(() -> endpoint.update("search", "candidates=5/m, rate=1/m"))
                     .hasMessageContaining("can only be combined with");
             assertThat(said(limits, "search").calls()).isEqualTo(4);
+            int alarms = ticker.sleeping();
             assertThat(endpoint.update("search", "candidates=off")).doesNotContainKey("candidates");
+            assertThat(ticker.sleeping()).isEqualTo(alarms - 1);
             assertThat(limits.configured("search").candidates().tracker()).isNull();
         });
     }

@@ -88,8 +88,8 @@ public final class LimitCandidates {
         state = new State(now, now.plusNanos(deadline - ticker.nanos()), next.report());
         tracker = limits.isEmpty() ? null : next;
         alarm.run();
-        alarm = ticker.schedule(
-                coarse == 0 ? deadline : ticker.nanos() + coarse, () -> over(next, live, limits, deadline, coarse));
+        long end = coarse == 0 ? deadline : ticker.nanos() + coarse;
+        alarm = limits.isEmpty() ? () -> {} : ticker.schedule(end, () -> over(next, live, limits, deadline, coarse));
         listener.run();
     }
 
