@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.fail;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
 import io.ratelimited.core.memory.InMemoryRateLimiter;
@@ -155,7 +156,10 @@ public abstract class CallersNumbersContract {
                     break;
                 }
                 double most = window ? number : number + credit + 1e-3 + (double) number * time / SECOND;
-                assertThat((double) sum).as(algorithm + " " + granted).isLessThanOrEqualTo(most);
+                // Thousands of sums: one that is right costs no text of all grants.
+                if (sum > most) {
+                    fail("%s: %d permits from %d ns on, in %s", algorithm, sum, from, granted);
+                }
             }
         }
     }

@@ -37,13 +37,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 public abstract class RateLimiterContract {
 
     private static final long PATIENCE = 20;
-    /** Random ones of a test. */
-    private static final int SCHEDULES = 150;
 
     protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
 
     /** A limiter on {@link #ticker} and nothing else of time. */
     protected abstract RateLimiter limiter(Limit limit);
+
+    /** How many random schedules of reservations and charges are compared with the limit. */
+    protected int schedules() {
+        return 150;
+    }
 
     /** Returns whether a change is in force before the next call of a key. */
     protected boolean changesBeforeACall() {
@@ -519,7 +522,7 @@ public abstract class RateLimiterContract {
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
     void callsThatAreSettledForLessNeverUseMoreThanTheLimit(Algorithm algorithm) {
         record Granted(Reservation reservation, long instant, long permits) {}
-        for (int seed = 0; seed < SCHEDULES; seed++) {
+        for (int seed = 0; seed < schedules(); seed++) {
             Random random = new Random(seed);
             int burst = 1 + random.nextInt(12);
             String key = "k" + seed;

@@ -29,4 +29,10 @@ class CallersLimiterContractTest extends RateLimiterContract {
     protected boolean changesBeforeACall() {
         return false;
     }
+
+    /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
+    @Override
+    protected int schedules() {
+        return 15;
+    }
 }

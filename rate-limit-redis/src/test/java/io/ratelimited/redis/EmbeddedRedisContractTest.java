@@ -30,4 +30,10 @@ class EmbeddedRedisContractTest extends RateLimiterContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
+    @Override
+    protected int schedules() {
+        return 15;
+    }
 }

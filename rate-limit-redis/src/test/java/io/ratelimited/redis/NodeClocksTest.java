@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class NodeClocksTest {
 
     private static final Duration APART = Duration.ofMillis(5);
-    private static final int STEPS = 1500;
+    private static final int STEPS = 600;
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();

@@ -22,4 +22,10 @@ class NodeTimeBlockContractTest extends BlockContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** The timelines themselves are those of {@link RedisBlockContractTest}. */
+    @Override
+    protected int timelines() {
+        return 10;
+    }
 }

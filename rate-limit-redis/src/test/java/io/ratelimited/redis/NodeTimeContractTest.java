@@ -22,4 +22,10 @@ class NodeTimeContractTest extends RateLimiterContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
+    @Override
+    protected int schedules() {
+        return 15;
+    }
 }

@@ -49,4 +49,10 @@ class RedisClusterBlockContractTest extends BlockContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** The timelines themselves are those of {@link RedisBlockContractTest}. */
+    @Override
+    protected int timelines() {
+        return 10;
+    }
 }

@@ -49,4 +49,10 @@ class RedisClusterContractTest extends RateLimiterContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
+    @Override
+    protected int schedules() {
+        return 15;
+    }
 }

@@ -82,12 +82,12 @@ class SlidingLogEntriesTest {
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})
     void aLogWithoutEmptyEntriesDecidesAsOneInMemory(long seed) {
-        Limit limit = Limit.of("same", Algorithm.SLIDING_LOG).rate("3000/s").build();
+        Limit limit = Limit.of("same", Algorithm.SLIDING_LOG).rate("1500/500ms").build();
         RateLimiter redis = limiter(limit);
         RateLimiter memory = new InMemoryRateLimiter(limit, ticker, 10);
         Random random = new Random(seed);
         List<Reservation[]> calls = new ArrayList<>();
-        for (int step = 0; step < 6_000; step++) {
+        for (int step = 0; step < 3_000; step++) {
             ticker.advance(Duration.ofNanos(1_000 * random.nextInt(seed % 2 == 0 ? 300 : 600)));
             if (random.nextInt(16) > 6 || calls.isEmpty()) {
                 long permits = 1 + random.nextInt(seed > 2 ? 3 : 1);

@@ -21,7 +21,7 @@ class CallersNumbersTest extends CallersNumbersContract {
 
     @Override
     protected int tenants() {
-        return 100_000;
+        return 10_000;
     }
 
     /** The small burst is full soon, and the key is kept all the same. */

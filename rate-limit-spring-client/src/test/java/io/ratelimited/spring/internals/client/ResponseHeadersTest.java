@@ -377,7 +377,7 @@ class ResponseHeadersTest {
         };
         String[] seeds = {"\"a\";r=1;t=5", "\"a\";q=5;w=10", "1772366430", "Sun, 01 Mar 2026 12:00:45 GMT", "30"};
         int understood = 0;
-        for (int i = 0; i < 40_000; i++) {
+        for (int i = 0; i < 4_000; i++) {
             String[] fields = new String[2 * names.length];
             for (int f = 0; f < names.length; f++) {
                 fields[2 * f] = names[f].toLowerCase(Locale.ROOT);
