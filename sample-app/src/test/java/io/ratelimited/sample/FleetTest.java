@@ -7,13 +7,13 @@ import io.ratelimited.redis.RedisProcess;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -31,6 +31,12 @@ class FleetTest {
     private static final Duration PATIENCE = Duration.ofMinutes(2);
     private static final String LIMIT = "demo-fixed-window";
 
+    /** Times for a reply of Redis: short enough to wait for, and so long that no machine is that slow. */
+    private static final String OUTAGE = "5s";
+
+    private static final String NO_OUTAGE = "20s";
+
+    private static final Pattern PORT = Pattern.compile("Tomcat started on port (\\d+)");
     private static final Pattern RATE = Pattern.compile("\"rate\":\"(\\d+)/10s\"");
     private static final long WINDOW_MILLIS = 10_000;
 
@@ -41,13 +47,10 @@ class FleetTest {
     private static final class Instance {
 
         private final Process process;
-        private final Http http;
+        private final CompletableFuture<Integer> port = new CompletableFuture<>();
+        private Http http;
 
-        private Instance(int redisPort) throws IOException {
-            int port;
-            try (ServerSocket free = new ServerSocket(0)) {
-                port = free.getLocalPort();
-            }
+        private Instance(int redisPort, String redisTimeout) throws IOException {
             process = new ProcessBuilder(
                             Path.of(System.getProperty("java.home"), "bin", "java")
                                     .toString(),
@@ -57,9 +60,9 @@ class FleetTest {
                             System.getProperty("java.class.path"),
                             SampleApplication.class.getName(),
                             "--spring.profiles.active=redis",
-                            "--server.port=" + port,
+                            "--server.port=0",
                             "--rate-limit.redis.url=redis://127.0.0.1:" + redisPort,
-                            "--rate-limit.redis.timeout=1s",
+                            "--rate-limit.redis.timeout=" + redisTimeout,
                             "--rate-limit.redis.expected-nodes=3",
                             "--rate-limit.limits." + LIMIT + ".on-failure=deny")
                     .redirectErrorStream(true)
@@ -68,17 +71,27 @@ class FleetTest {
             Thread output = new Thread(this::drain);
             output.setDaemon(true);
             output.start();
-            http = new Http(port);
         }
 
+        /** Each chooses a port when it starts: one that was free before may be taken by then. */
+        private void awaitStart() {
+            http = new Http(port.join());
+            await().atMost(PATIENCE).until(this::isUp);
+        }
+
+        /** To the end, so that the process is not held up. */
         private void drain() {
             try (BufferedReader lines = process.inputReader()) {
-                while (lines.readLine() != null) {
-                    // Only so that the process is not held up.
+                for (String line; (line = lines.readLine()) != null; ) {
+                    Matcher started = PORT.matcher(line);
+                    if (started.find()) {
+                        port.complete(Integer.valueOf(started.group(1)));
+                    }
                 }
             } catch (IOException ex) {
                 // The process has ended.
             }
+            port.completeExceptionally(new AssertionError("the instance has ended"));
         }
 
         private int status(String path) {
@@ -113,13 +126,11 @@ class FleetTest {
         }
     }
 
-    private void start() throws IOException {
+    private void start(String redisTimeout) throws IOException {
         for (int i = 0; i < 3; i++) {
-            instances.add(new Instance(redis.port()));
+            instances.add(new Instance(redis.port(), redisTimeout));
         }
-        for (Instance each : instances) {
-            await().atMost(PATIENCE).until(each::isUp);
-        }
+        instances.forEach(Instance::awaitStart);
     }
 
     @AfterEach
@@ -207,7 +218,7 @@ class FleetTest {
 
     @Test
     void aChangeIsUsedByAllAndStaysOverEverything() throws Exception {
-        start();
+        start(OUTAGE);
         Instance one = instances.get(0);
         Instance two = instances.get(1);
         Instance three = instances.get(2);
@@ -240,7 +251,7 @@ class FleetTest {
         assertThat(load.fullest()).isBetween(1, 99);
 
         stopInstances();
-        start();
+        start(OUTAGE);
         for (Instance each : instances) {
             assertThat(each.permits()).isEqualTo(35);
         }
@@ -252,7 +263,7 @@ class FleetTest {
 
     @Test
     void noWindowHasMoreThanTheLargerLimit() throws Exception {
-        start();
+        start(NO_OUTAGE);
         Load load = new Load();
         for (int i = 0; i < 12; i++) {
             change(instances.get(i % 3), i % 2 == 0 ? 30 : 20, "change " + i);
@@ -267,7 +278,7 @@ class FleetTest {
     /** Through HTTP: who is greedy is held to a smaller budget everywhere, and a larger one is had everywhere. */
     @Test
     void aBudgetOfACallerIsItsOwnEverywhere() throws Exception {
-        start();
+        start(NO_OUTAGE);
         Instance one = instances.get(0);
         assertThat(one.http
                         .post("/actuator/ratelimits/" + LIMIT + "/greedy", "{\"rate\": \"2/d\", \"for\": \"24h\"}")

@@ -315,7 +315,7 @@ class FleetChangesTest {
     @Test
     void withoutRedisAChangeFailsAndIsMadeNowhere() {
         try (RedisProcess own = RedisProcess.start()) {
-            ConfigurableApplicationContext one = instance(own, "rate-limit.redis.timeout=500ms");
+            ConfigurableApplicationContext one = instance(own);
             limits(one).change("search", LimitChange.rate("50/d"));
             own.kill();
 
@@ -328,7 +328,7 @@ class FleetChangesTest {
                     .hasMessageContaining("changed for all instances");
             assertThat(rate(one)).isEqualTo("50/d");
 
-            ConfigurableApplicationContext two = instance(own, "rate-limit.redis.timeout=500ms");
+            ConfigurableApplicationContext two = instance(own);
             assertThat(rate(two)).isEqualTo("10/d");
             own.restart();
             // Redis has lost its data: the instance that knows the change writes it back, and the new one learns of it.

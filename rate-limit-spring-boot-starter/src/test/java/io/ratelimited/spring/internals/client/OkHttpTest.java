@@ -330,7 +330,8 @@ class OkHttpTest {
             Response first = call(client, "http://localhost/").execute();
             Call second = call(client, "http://localhost/");
             CompletableFuture<Response> waiting = enqueue(second);
-            ticker.awaitSleeping(1);
+            // For its turn, and until it looks whether it is cancelled.
+            ticker.awaitSleeping(2);
             ticker.advance(Duration.ofMillis(200));
             assertThat(waiting).isNotDone();
             if (holds) {

@@ -206,7 +206,9 @@ class ResponseEndTest {
             }
             return free() == 2;
         });
+        // Until the work of that response has it: it would take it from the next test.
         app().work.release();
+        Threads.until(() -> app().work.availablePermits() == 0);
     }
 
     /** A handler method has returned, and its response goes on. */

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -28,12 +29,15 @@ import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.Scannable;
+import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
 /** WebFlux methods that return plain values under WAIT: a call that waits for a thread waits. */
 class WaitForThreadTest {
 
     private static RunningServer server;
+    /** Every thread of the scheduler on which such methods run. */
+    private static List<Scheduler.Worker> threads;
 
     private final CountDownLatch gate = new CountDownLatch(1);
 
@@ -44,19 +48,22 @@ class WaitForThreadTest {
                 "rate-limit.limits.inner.rate=1/m",
                 "rate-limit.limits.inner.policy=wait",
                 "rate-limit.limits.inner.max-wait=1s");
+        threads = Stream.generate(Schedulers.boundedElastic()::createWorker)
+                .limit(Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE)
+                .toList();
     }
 
     @AfterAll
     static void stop() {
+        threads.forEach(Scheduler.Worker::dispose);
         server.close();
     }
 
-    /** Takes every thread of the scheduler on which such methods run. */
     @BeforeEach
     void takeThreads() throws InterruptedException {
-        CountDownLatch taken = new CountDownLatch(Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE);
-        for (int i = 0; i < Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE; i++) {
-            Schedulers.boundedElastic().schedule(() -> {
+        CountDownLatch taken = new CountDownLatch(threads.size());
+        for (Scheduler.Worker thread : threads) {
+            thread.schedule(() -> {
                 taken.countDown();
                 awaitGate();
             });

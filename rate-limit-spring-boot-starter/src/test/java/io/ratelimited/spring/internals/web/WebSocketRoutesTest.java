@@ -46,7 +46,8 @@ class WebSocketRoutesTest {
         try (RunningServer server = kind.start(List.of(application), ROUTE);
                 Client client = new Client(server)) {
             for (String message : List.of("one", "two", "three")) {
-                client.socket.sendText(message, true);
+                // The echo may be there before the end of this is known, and until then nothing else is sent.
+                client.socket.sendText(message, true).join();
                 assertThat(client.received.poll(20, TimeUnit.SECONDS)).isEqualTo(message);
             }
             assertThatThrownBy(() -> new Client(server))
