@@ -12,13 +12,8 @@ import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
-import java.util.logging.Filter;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -45,21 +40,8 @@ class CorruptValueAttacksTest {
     @RegisterExtension
     static final RedisServers EMBEDDED = RedisServers.embedded();
 
-    private static final Logger LOGGER = Logger.getLogger(RedisBackend.class.getName());
-
-    private final List<String> log = new CopyOnWriteArrayList<>();
-    private Filter before;
-
-    @BeforeEach
-    void readLog() {
-        before = LOGGER.getFilter();
-        LOGGER.setFilter(entry -> log.add(entry.getMessage()));
-    }
-
-    @AfterEach
-    void leaveLog() {
-        LOGGER.setFilter(before);
-    }
+    @RegisterExtension
+    final LogLines log = new LogLines();
 
     private static void replace(RedisCommands<String, String> redis, String key, Runnable with) {
         redis.del(key);
@@ -165,9 +147,9 @@ class CorruptValueAttacksTest {
             });
             assertThat(limiter.reserve(key, 1, 0).decision().source()).isEqualTo(Source.REDIS);
         }
-        RedisProcess.until(() -> !log.isEmpty(), "a line", FarNode.PATIENCE);
+        RedisProcess.until(() -> !log.all().isEmpty(), "a line", FarNode.PATIENCE);
         backend.close();
-        assertThat(log).singleElement().asString().contains(REDIS.keyOf("corrupt", "k0"), "treated as a new key");
+        assertThat(log.all()).singleElement().asString().contains(REDIS.keyOf("corrupt", "k0"), "treated as a new key");
     }
 
     @Test

@@ -131,6 +131,7 @@ class TimeSourceTest {
                     .isEqualTo(single ? 1 : 5);
         }
         until(() -> backend.health().nodes() == 1, "a heartbeat", PATIENCE);
+        until(() -> !log.all().isEmpty(), "reported", PATIENCE);
         assertThat(log.all()).singleElement().asString().contains("rejects TIME in scripts");
     }
 

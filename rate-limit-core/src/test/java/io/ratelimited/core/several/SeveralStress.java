@@ -17,6 +17,7 @@ import java.util.Random;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicLong;
@@ -199,14 +200,13 @@ public abstract class SeveralStress {
     @Test
     void noPermitIsLostWhateverEndsACall() throws Exception {
         AtomicLong left = new AtomicLong(calls());
-        AtomicLong ready = new AtomicLong();
+        CountDownLatch gate = new CountDownLatch(1);
         List<FutureTask<Void>> running = new ArrayList<>();
         for (int i = 0; i < THREADS; i++) {
             Random random = new Random(i);
             running.add(Threads.start(() -> {
+                gate.await();
                 callers.add(Thread.currentThread());
-                ready.incrementAndGet();
-                Threads.until(() -> ready.get() > THREADS);
                 while (left.getAndDecrement() > 0) {
                     call(random);
                     Thread.interrupted();
@@ -214,9 +214,10 @@ public abstract class SeveralStress {
                 return null;
             }));
         }
-        Threads.until(() -> ready.get() == THREADS);
+        gate.countDown();
+        // Only calls are interrupted: nobody is at the gate any more.
+        Threads.until(() -> callers.size() == THREADS);
         FutureTask<Void> disturbing = Threads.start(this::disturb);
-        ready.incrementAndGet();
         try {
             for (FutureTask<Void> caller : running) {
                 caller.get();

@@ -128,8 +128,9 @@ final class ConcurrencyQueue {
     private boolean next(InFlightCall head, boolean decided, long pause) {
         boolean wait;
         synchronized (this) {
-            if (decided) {
-                queue.remove(head);
+            // It is the first, or has left already: nobody looks for it behind thousands of others.
+            if (decided && queue.peekFirst() == head) {
+                queue.removeFirst();
             }
             if (decided || again) {
                 return true;

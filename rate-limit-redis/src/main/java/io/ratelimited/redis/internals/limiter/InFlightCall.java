@@ -178,8 +178,11 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     void failed(RuntimeException failure) {
-        turn.completeExceptionally(failure);
-        leaveQueue(Phase.ENDED, reply);
+        if (phase.compareAndSet(Phase.WAITING, Phase.ENDED)) {
+            turn.completeExceptionally(failure);
+            // Whoever asks before waits for the turn, and hears of the failure.
+            queued = false;
+        }
     }
 
     private boolean leaveQueue(Phase next, ScriptReply answer) {

@@ -16,6 +16,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.LogLines;
 import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
@@ -33,14 +34,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
-import java.util.logging.Filter;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -55,6 +53,9 @@ class RepliesTest {
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
+
+    @RegisterExtension
+    final LogLines log = new LogLines();
 
     /** What becomes of the next reply that grants a call. */
     private volatile UnaryOperator<List<Object>> grant = UnaryOperator.identity();
@@ -393,20 +394,13 @@ class RepliesTest {
     @Test
     void aConnectionThatStandsLateIsTold() {
         CompletableFuture<Void> reachable = new CompletableFuture<>();
-        List<String> log = new CopyOnWriteArrayList<>();
-        Logger logger = Logger.getLogger(RedisBackend.class.getName());
-        Filter before = logger.getFilter();
-        logger.setFilter(entry -> log.add(entry.getMessage()));
-        try (RedisBackend backend = REDIS.backend(connecting(reachable::join), OPTIONS, UnaryOperator.identity())) {
-            until(() -> !log.isEmpty(), "late", PATIENCE);
-            // On a busy machine the first attempt may have failed before the application stops waiting for it.
-            assertThat(log).singleElement().asString().contains("on-failure").containsPattern("reached|unavailable");
-            reachable.complete(null);
-            until(() -> log.size() == 2, "told", PATIENCE);
-            assertThat(log.get(1)).isEqualTo("Redis is available: connected");
-            until(() -> backend.health().state() == RedisHealth.State.UP, "up", PATIENCE);
-        } finally {
-            logger.setFilter(before);
-        }
+        RedisBackend backend = REDIS.backend(connecting(reachable::join), OPTIONS, UnaryOperator.identity());
+        until(() -> !log.all().isEmpty(), "late", PATIENCE);
+        // On a busy machine the first attempt may have failed before the application stops waiting for it.
+        assertThat(log.all()).singleElement().asString().contains("on-failure").containsPattern("reached|unavailable");
+        reachable.complete(null);
+        until(() -> log.all().size() == 2, "told", PATIENCE);
+        assertThat(log.all().get(1)).isEqualTo("Redis is available: connected");
+        until(() -> backend.health().state() == RedisHealth.State.UP, "up", PATIENCE);
     }
 }
