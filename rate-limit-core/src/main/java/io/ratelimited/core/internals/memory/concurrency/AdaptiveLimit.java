@@ -35,7 +35,7 @@ final class AdaptiveLimit {
     private final AtomicBoolean stepping = new AtomicBoolean();
 
     private volatile boolean bound;
-    /** When a call was last rejected or began to wait, within {@link Tuning#SHORTEST}; at least when the limit began. */
+    /** When a call was last rejected or waited, within {@link Tuning#SHORTEST}; at least when the limit began. */
     private volatile long boundAt;
     /** Written while {@link #stepping} is held, as the fields below. */
     private volatile Controller controller;
@@ -106,29 +106,33 @@ final class AdaptiveLimit {
     /**
      * A call was rejected or waits. It may take the step: where nothing ends, only such calls find a window over.
      *
+     * @param now when it found no place
      * @param used permits in use
      */
-    void full(long used) {
+    void full(long now, long used) {
+        bound(now);
+        if (mayStep(now, used)) {
+            step(now, used);
+        }
+    }
+
+    private void bound(long now) {
         if (!bound) {
             bound = true;
         }
-        long now = ticker.nanos();
         if (now - boundAt > Tuning.SHORTEST) {
             boundAt = now;
-        }
-        if (mayStep(now, used)) {
-            step(now, used);
         }
     }
 
     /**
      * A call finds no place. Where nobody has called for long, no call has ended either, and so none has removed the limit.
      *
+     * @param now when it found none
      * @param used permits in use
      * @return whether there is no limit now; another call may have removed it
      */
-    boolean forgets(long used) {
-        long now = ticker.nanos();
+    boolean forgets(long now, long used) {
         while (isForgotten(now) && !step(now, used)) {
             Thread.onSpinWait();
         }
@@ -145,10 +149,14 @@ final class AdaptiveLimit {
      * @param start the time of its admission
      * @param before permits in use before it ended
      * @param used permits in use now
+     * @param waits whether another call waits for a place
      * @return whether the limit may have changed
      */
-    boolean ended(long start, long before, long used, End end) {
+    boolean ended(long start, long before, long used, boolean waits, End end) {
         long now = ticker.nanos();
+        if (waits) {
+            bound(now);
+        }
         if (now - begun < 0) {
             return false; // the window has not begun
         }
@@ -224,9 +232,9 @@ final class AdaptiveLimit {
         }
         places = next.places();
         placesOfBest = next.placesOfBest();
-        controller = next; // last: who finds no limit finds the places
         longest = next.longest();
         watched = next.watched();
+        controller = next; // last: who finds no limit finds the places
         int after = next.found();
         if (after == before) {
             return null;

@@ -75,13 +75,16 @@ final class ConcurrencyCell {
             return null;
         }
         AdaptiveLimit adaptive = limiter.adaptive();
-        if (outcome == FULL && forgetsLimit()) {
-            outcome = take(parameters, permits, rank);
+        if (outcome == FULL && adaptive != null) {
+            long now = limiter.ticker().nanos();
+            if (forgetsLimit(adaptive, now)) {
+                outcome = take(parameters, permits, rank);
+            }
+            if (outcome == FULL) {
+                adaptive.full(now, used());
+            }
         }
         if (outcome == FULL) {
-            if (adaptive != null) {
-                adaptive.full(used());
-            }
             long maxWait = maxWaitNanos > 0 ? longestWait(rank, maxWaitNanos) : 0;
             if (maxWait > 0) {
                 return enqueue(permits, rank, maxWait);
@@ -103,9 +106,8 @@ final class ConcurrencyCell {
     }
 
     /** Returns whether the limit is gone, since no call has been rejected or has waited for long. */
-    private boolean forgetsLimit() {
-        AdaptiveLimit adaptive = limiter.adaptive();
-        return adaptive != null && waiting == 0 && adaptive.forgets(used());
+    private boolean forgetsLimit(AdaptiveLimit adaptive, long now) {
+        return waiting == 0 && adaptive.forgets(now, used());
     }
 
     /** As the waiting room says. Where it is full, the last call of the worst class that waits gives its seat to a better one. */
@@ -175,7 +177,11 @@ final class ConcurrencyCell {
         }
         endLeases();
         boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
-        return fits || (forgetsLimit() && fits(used(), permits, rank)) || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
+        AdaptiveLimit adaptive = limiter.adaptive();
+        if (!fits && adaptive != null && forgetsLimit(adaptive, limiter.ticker().nanos())) {
+            fits = fits(used(), permits, rank);
+        }
+        return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
     }
 
     private boolean mayWait(int rank, long maxWaitNanos) {
@@ -361,7 +367,7 @@ final class ConcurrencyCell {
         long used = IN_USE.addAndGet(this, -call.permits());
         AdaptiveLimit adaptive = limiter.adaptive();
         if (adaptive != null) {
-            adaptive.ended(call.start(), used + call.permits(), used, end);
+            adaptive.ended(call.start(), used + call.permits(), used, waiting > 0, end);
         }
         if (waiting > 0) {
             serve();

@@ -286,7 +286,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Override
     public Decision refused(Call call, Decision refusal) {
         if (adaptive != null && !refusal.never()) {
-            adaptive.full(single.used());
+            adaptive.full(ticker.nanos(), single.used());
         }
         refused(classes().rank(call.rank()));
         return refusal;

@@ -293,6 +293,18 @@ class AdaptiveTest {
     }
 
     @Test
+    void aLookAfterAQuietTimeFindsNoLimit() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        overload(limiter);
+        for (int i = found(limiter).limit(); i > 0; i--) {
+            limiter.reserve(null, 1, 0);
+        }
+        assertThat(limiter.peek(null, 1, 0).admitted()).isFalse();
+        ticker.advance(Duration.ofSeconds(16));
+        assertThat(limiter.peek(null, 1, 0).admitted()).isTrue();
+    }
+
+    @Test
     void callsAtOnceAfterAQuietTimeAreAllAdmitted() throws Exception {
         for (int round = 0; round < 50; round++) {
             RateLimiter limiter = limiter(limit().maxConcurrent(100));
@@ -327,6 +339,26 @@ class AdaptiveTest {
             assertThat(limiter.reserve(null, 1, 0).isRefused()).isTrue();
         }
         assertThat(found(limiter).limit()).isLessThanOrEqualTo(limit);
+    }
+
+    /** A call that still waits shows it too, although nobody calls any more. */
+    @Test
+    void whileCallsWaitTheLimitStays() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(100));
+        overload(limiter);
+        int limit = found(limiter).limit();
+        List<Reservation> calls = new ArrayList<>();
+        for (int i = 0; i < 4 * limit; i++) {
+            Reservation call = limiter.reserve(null, 1, Duration.ofMinutes(10).toNanos());
+            assertThat(call.awaitAsync()).isNotCompletedExceptionally();
+            calls.add(call);
+        }
+        for (int i = 0; i < 2; i++) {
+            ticker.advance(Duration.ofSeconds(16));
+            calls.get(i).release(End.ANSWERED);
+            assertThat(limiter.waiting()).isPositive();
+            assertThat(found(limiter).limit()).isLessThan(100);
+        }
     }
 
     @Test
