@@ -14,6 +14,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -24,6 +25,7 @@ import org.springframework.context.ApplicationContext;
 
 /** While instances with two configurations run, as during a rollout, each says so: in its log and at its endpoint. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class RolloutTest {
     private static final String HEARD = "rl:shop:{~nodes}:~settings";
 

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +30,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** Applications that use one Redis, each with a limit that is called login. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class SeveralApplicationsTest {
     private static final String NAMELESS = "spring.application.name is not set";
     private static RedisProcess server;

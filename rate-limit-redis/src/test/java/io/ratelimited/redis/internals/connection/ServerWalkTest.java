@@ -20,6 +20,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -27,6 +28,7 @@ import org.junit.jupiter.api.Test;
  * invariants V1 to V8 of {@link Server} hold, no connection is left open that nobody needs, and a server that is asked has a
  * connection, or is being connected.
  */
+@Tag("once")
 class ServerWalkTest {
 
     private static final long TIMEOUT = ScriptedServers.TIMEOUT.toNanos();

@@ -28,6 +28,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -36,6 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * are answered, however late, or run and their replies are lost; and the caller waits, ends or gives up at any time. F1 to F6 of
  * {@link InFlightCall} hold, and in the end neither Redis nor the node counts the call.
  */
+@Tag("once")
 class FlightWalkTest {
 
     private static final Duration TIMEOUT = Duration.ofMillis(50);

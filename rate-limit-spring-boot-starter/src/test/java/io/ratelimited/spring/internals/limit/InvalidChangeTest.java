@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -31,6 +32,7 @@ import org.springframework.core.env.MapPropertySource;
 
 /** An invalid change at run time is refused with its reason, whichever way it comes, and changes nothing. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class InvalidChangeTest {
 
     private final Map<String, Object> configuration = new HashMap<>(Map.of(

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,6 +29,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** ADAPTIVE and classes of calls by annotation and properties, and what the start says of mistakes. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class OverloadStartTest {
 
     private static final String HERE = OverloadStartTest.class.getName();

@@ -174,7 +174,7 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
     /** Gives a caller of a limit of this instance a budget. */
     void assign(ConfiguredLimit limit, String caller, String text, @Nullable Long endsAt) {
         CallerBudgets own = limit.budgets();
-        if (own.find(caller) == null && own.size() >= MAXIMUM) {
+        if (own.find(caller) == null && own.isFull(MAXIMUM)) {
             throw full(limit);
         }
         own.put(caller, new Budget(text, limiter(limit, text), null, 0, endsAt));

@@ -158,6 +158,11 @@ final class CallerBudgets {
         warnedOf.remove(caller);
     }
 
+    /** Returns whether there are as many, without those that have ended, which are looked for only then. */
+    boolean isFull(int maximum) {
+        return budgets.size() >= maximum && size() >= maximum;
+    }
+
     /** Returns how many there are, without those that have ended. */
     int size() {
         budgets.values().removeIf(budget -> budget.hasEnded(ticker));

@@ -9,10 +9,13 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.UnreportedChanges;
+import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** How many callers have a budget of their own, and how different these are. */
+@Tag("once")
 class OwnBudgetsTest {
 
     private static LimitChange rate(String rate) {
@@ -22,7 +25,8 @@ class OwnBudgetsTest {
     @Test
     @ExtendWith(UnreportedChanges.class)
     void tenThousandCallersHaveAsManyDifferentBudgetsAndTheRemedyHelpsTheNext() {
-        ContextRunner.limited(new ManualTicker())
+        ManualTicker ticker = new ManualTicker();
+        ContextRunner.limited(ticker)
                 .withPropertyValues("rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
@@ -42,6 +46,13 @@ class OwnBudgetsTest {
 
                     assertThat(limits.tryAcquire("search", "one more", 77_777)).isTrue();
                     assertThat(limits.tryAcquire("search", "user 4711")).isFalse();
+
+                    limits.override("search", "user 2", rate("2/h"), Duration.ofMinutes(1));
+                    ticker.advance(Duration.ofMinutes(1));
+                    limits.override("search", "in the place of one that has ended", rate("66666/h"), null);
+
+                    assertThat(limits.tryAcquire("search", "in the place of one that has ended", 66_666))
+                            .isTrue();
                 });
     }
 }

@@ -29,12 +29,14 @@ import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Properties win over the annotation, which wins over the defaults, one property at a time. */
+@Tag("spring-boot")
 class PrecedenceTest {
 
     private final ContextRunner runner = ContextRunner.limited(new ManualTicker());
