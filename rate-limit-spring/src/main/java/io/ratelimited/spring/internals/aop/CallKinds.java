@@ -7,14 +7,14 @@ import io.ratelimited.spring.internals.call.AsyncCalls;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
-import org.springframework.core.annotation.AnnotatedElementUtils;
-import org.springframework.scheduling.annotation.Async;
+import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.util.ClassUtils;
 
 /** The kinds of calls, by the return type of the method: blocking, asynchronous, reactive. */
@@ -22,6 +22,12 @@ final class CallKinds {
 
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
     private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
+
+    /** The annotations that Spring's {@code @EnableAsync} looks for. */
+    private static final Set<String> ASYNC = Set.of(
+            "org.springframework.scheduling.annotation.Async",
+            "jakarta.ejb.Asynchronous",
+            "jakarta.enterprise.concurrent.Asynchronous");
 
     private CallKinds() {}
 
@@ -56,7 +62,9 @@ final class CallKinds {
     }
 
     private static boolean isAsync(AnnotatedElement element) {
-        return AnnotatedElementUtils.hasAnnotation(element, Async.class);
+        MergedAnnotations annotations =
+                MergedAnnotations.from(element, MergedAnnotations.SearchStrategy.TYPE_HIERARCHY);
+        return ASYNC.stream().anyMatch(annotations::isPresent);
     }
 
     private static boolean isPresent(String className) {
