@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
@@ -11,6 +12,7 @@ import jakarta.jms.ConnectionFactory;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.activemq.ActiveMQConnectionFactory;
@@ -31,6 +33,7 @@ import org.springframework.scheduling.annotation.AsyncConfigurer;
 import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
+import org.springframework.scheduling.concurrent.ThreadPoolTaskExecutor;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
 import reactor.core.publisher.Mono;
 
@@ -77,6 +80,24 @@ final class SpringsOwnCallsTest {
             List<Throwable> errors = context.getBean(Asynchronous.class).errors;
             Threads.until(() -> errors.size() == 2);
             assertThat(errors).hasOnlyElementsOfType(RateLimitExceededException.class);
+        });
+    }
+
+    /** Spring's task waits for the future: another task of the executor might never get a thread. */
+    @Test
+    void asynchronousMethodWaitsOnTheThreadThatSpringHasGivenIt() throws InterruptedException {
+        runner.withUserConfiguration(OneThread.class).withBean(Letters.class).run(context -> {
+            Letters letters = context.getBean(Letters.class);
+            assertThat(letters.send("first").join()).isEqualTo("first");
+            CompletableFuture<String> second = letters.send("second");
+            ticker.awaitSleeping(1);
+            Threads.until(() -> letters.thread().getState() == Thread.State.WAITING);
+            ticker.advance(Duration.ofMinutes(1));
+            Threads.until(second::isDone);
+            assertThat(second).isCompletedWithValue("second");
+            CompletableFuture<String> rejected = letters.reject("third");
+            Threads.until(rejected::isDone);
+            assertThat(rejected).isCompletedWithValue("no third");
         });
     }
 
@@ -205,6 +226,19 @@ final class SpringsOwnCallsTest {
     }
 
     @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    static class OneThread {
+
+        @Bean
+        ThreadPoolTaskExecutor applicationTaskExecutor() {
+            ThreadPoolTaskExecutor executor = new ThreadPoolTaskExecutor();
+            executor.setMaxPoolSize(1);
+            executor.setDaemon(true);
+            return executor;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
     @EnableJms
     static class Messages {
 
@@ -253,6 +287,32 @@ final class SpringsOwnCallsTest {
         @Async
         @RateLimited(rate = "1/d")
         public void send() {}
+    }
+
+    static class Letters {
+
+        private volatile Thread thread = Thread.currentThread();
+
+        public Thread thread() {
+            return thread;
+        }
+
+        @Async
+        @RateLimited(rate = "1/m", policy = Policy.WAIT, maxWait = "1m")
+        public CompletableFuture<String> send(String text) {
+            thread = Thread.currentThread();
+            return CompletableFuture.completedFuture(text);
+        }
+
+        @Async
+        @RateLimited(rate = "0/m", fallback = "instead")
+        public CompletableFuture<String> reject(String text) {
+            return CompletableFuture.completedFuture(text);
+        }
+
+        String instead(String text) {
+            return "no " + text;
+        }
     }
 
     static class Listener {

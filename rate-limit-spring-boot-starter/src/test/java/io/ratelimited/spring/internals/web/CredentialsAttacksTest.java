@@ -37,6 +37,7 @@ import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.http.HttpStatus;
+import org.springframework.security.access.AccessDeniedException;
 import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.config.web.server.SecurityWebFiltersOrder;
@@ -224,6 +225,16 @@ class CredentialsAttacksTest {
             server.ticker().advance(Duration.ofHours(1));
             assertThat(server.get(path, "X-Api-Key", "right").statusCode()).isIn(200, 404);
         }
+    }
+
+    /** Spring Security makes 401 or 403 of exceptions of handlers, when all filters behind it have returned. */
+    @Test
+    void aGuessThatAHandlerRejectsByAnExceptionOfSpringSecurityIsCharged() {
+        RunningServer server = startWithKeys(true);
+        for (int i = 0; i < 5; i++) {
+            assertThat(server.get("/css/wrong").statusCode()).isIn(401, 403);
+        }
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
     }
 
     /** Who guesses by many requests at one time owes what they cost. */
@@ -473,6 +484,11 @@ class CredentialsAttacksTest {
         CompletableFuture<String> later() {
             WAITING.incrementAndGet();
             return LATER.get();
+        }
+
+        @GetMapping("/css/wrong")
+        String wrong() {
+            throw new AccessDeniedException("wrong");
         }
     }
 

@@ -5,13 +5,16 @@ import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.internals.call.Admission;
 import io.ratelimited.spring.internals.call.AsyncCalls;
 import io.ratelimited.spring.internals.request.CurrentRequest;
+import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
+import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.util.ClassUtils;
 
 /** The kinds of calls, by the return type of the method: blocking, asynchronous, reactive. */
@@ -19,6 +22,12 @@ final class CallKinds {
 
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
     private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
+
+    /** The annotations that Spring's {@code @EnableAsync} looks for. */
+    private static final Set<String> ASYNC = Set.of(
+            "org.springframework.scheduling.annotation.Async",
+            "jakarta.ejb.Asynchronous",
+            "jakarta.enterprise.concurrent.Asynchronous");
 
     private CallKinds() {}
 
@@ -32,7 +41,8 @@ final class CallKinds {
         Method method = limited.method();
         Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
-            return new FutureCalls(limited);
+            boolean holdsThread = isAsync(method) || isAsync(targetClass);
+            return new FutureCalls(limited, holdsThread);
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             if (!COROUTINES) {
@@ -51,12 +61,23 @@ final class CallKinds {
         return REACTOR ? ReactiveCalls.failed(returnType, failure) : null;
     }
 
+    private static boolean isAsync(AnnotatedElement element) {
+        MergedAnnotations annotations =
+                MergedAnnotations.from(element, MergedAnnotations.SearchStrategy.TYPE_HIERARCHY);
+        return ASYNC.stream().anyMatch(annotations::isPresent);
+    }
+
     private static boolean isPresent(String className) {
         return ClassUtils.isPresent(className, CallKinds.class.getClassLoader());
     }
 
-    /** Calls that return a stage. */
-    private record FutureCalls(LimitedMethod limited) implements LimitedCall {
+    /**
+     * Calls that return a stage.
+     *
+     * @param holdsThread whether Spring runs them on an executor, in a task that waits for the stage: if they went on in another
+     *     task after a wait, none of its threads might be left for that one
+     */
+    private record FutureCalls(LimitedMethod limited, boolean holdsThread) implements LimitedCall {
 
         @Override
         public Method method() {
@@ -69,9 +90,11 @@ final class CallKinds {
             CurrentRequest request = limited.currentRequest();
             CompletableFuture<Admission> entered;
             try {
-                entered = limited.reserveAsync(call, request, Callbacks.MAY_BLOCK);
+                entered = holdsThread
+                        ? CompletableFuture.completedFuture(limited.enter(call, request))
+                        : limited.reserveAsync(call, request, Callbacks.MAY_BLOCK);
             } catch (RuntimeException ex) {
-                return CompletableFuture.failedFuture(ex);
+                entered = CompletableFuture.failedFuture(ex);
             }
             return AsyncCalls.<@Nullable Object>run(
                     entered,

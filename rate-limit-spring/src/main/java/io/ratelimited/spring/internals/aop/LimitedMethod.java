@@ -90,6 +90,11 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         }
     }
 
+    /** Asks the limits, as {@link LimitEnforcer#enter}; throws the exceptions of their expressions, too. */
+    Admission enter(MethodInvocation call, @Nullable CurrentRequest current) {
+        return enforcer.enter(requests(call, current), current);
+    }
+
     /**
      * Asks the limits without blocking, as {@link LimitEnforcer#reserveAsync}; throws the exceptions of their expressions.
      */

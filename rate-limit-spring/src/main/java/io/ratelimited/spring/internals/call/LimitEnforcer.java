@@ -427,6 +427,9 @@ public final class LimitEnforcer {
                         List.of(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, limit.maxWaitNanos(), false)))
                 : null;
         boolean admitted = reservation == null ? limiter.tryAcquire(key, permits) : !reservation.isRefused();
+        if (reservation != null) {
+            reservation.release(); // nothing else ends it, and a block by charge counts calls that have ended
+        }
         if (!admitted || !(reports.isUnobserved() || limit.countsInFlight())) {
             reports.report(
                     limit,

@@ -80,6 +80,16 @@ class ViolationsTest {
                 block = "10m")
         public void patient(String who, long cost) {}
 
+        @RateLimited(
+                name = "patientLogin",
+                rate = "2/h",
+                key = "#who",
+                policy = Policy.WAIT,
+                maxWait = "1s",
+                charge = "#cost",
+                block = "10m")
+        public void patientLogin(String who, long cost) {}
+
         @RateLimited(name = "tokens", rate = "10/s", key = "#who", permits = "#most", charge = "#used")
         public void tokens(String who, long most, long used) {}
 
@@ -155,6 +165,22 @@ class ViolationsTest {
             ticker.advance(Duration.ofSeconds(1));
             service.patient("ann", 2);
             assertThat(isBlocked(limits, "patient")).isTrue();
+        });
+    }
+
+    @Test
+    void permitsThatCodeHasTakenAreCharged() {
+        runner.run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            Service service = context.getBean(Service.class);
+            assertThat(limits.tryAcquire("paid", "ann")).isTrue();
+            service.paid("ann", 1);
+            assertThat(isBlocked(limits, "paid")).isTrue();
+            assertThat(limits.tryAcquire("patientLogin", "ann")).isTrue();
+            service.patientLogin("ann", 1);
+            assertThat(isBlocked(limits, "patientLogin"))
+                    .as("under a policy that lets calls wait, too")
+                    .isTrue();
         });
     }
 

@@ -135,7 +135,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             @Nullable Exemption exemption)
             throws IOException, ServletException {
         boolean async = false;
-        call.begin();
+        // Filters between the two, such as those of Spring Security, may still answer: the outer one ends the request.
+        boolean outer = call.begin();
         if (admission != null && admission.followsResult()) {
             call.followResult();
         }
@@ -155,12 +156,12 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(
                     time == null ? request : new TimedRequest(request, time),
                     time == null ? response : new TimedResponse(response, time));
-            async = request.isAsyncStarted() && new End(call).follow(request) && call.goesOn();
+            async = outer && request.isAsyncStarted() && new End(call).follow(request) && call.goesOn();
         } catch (Throwable ex) {
             call.failed(ex);
             throw ex;
         } finally {
-            if (!async) {
+            if (outer && !async) {
                 call.end();
             }
         }

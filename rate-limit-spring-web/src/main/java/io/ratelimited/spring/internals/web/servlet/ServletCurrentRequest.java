@@ -263,9 +263,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** The caller will {@link #end} the request. */
-    void begin() {
-        state.begin();
+    /** Returns whether the caller is the first, who has to {@link #end} the request. */
+    boolean begin() {
+        return state.begin();
     }
 
     /** Takes the outcome of a result of the request that Spring MVC awaits. */

@@ -271,13 +271,17 @@ final class ServletRequestState {
         return over;
     }
 
-    /** The caller will {@link #end} the request. */
-    synchronized void begin() {
+    /** Returns whether the caller is the first, who has to {@link #end} the request. */
+    synchronized boolean begin() {
+        if (isFollowed()) {
+            return false;
+        }
         followed = true;
         goesOn = false;
         broken = false;
         ended = false;
         over = false;
+        return true;
     }
 
     synchronized boolean isFollowed() {
