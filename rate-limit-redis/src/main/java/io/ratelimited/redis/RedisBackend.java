@@ -151,8 +151,7 @@ public final class RedisBackend implements AutoCloseable {
 
     /**
      * Creates a backend on a server, on a server that Sentinel discovers, or on a cluster. Blocks until it is connected, for
-     * at most two seconds, or ten as long as no connection attempt has failed. An attempt to connect to a silent server fails
-     * after four seconds.
+     * at most two seconds, or ten if no connection attempt has failed by then, as with a silent server.
      */
     public static RedisBackend of(RedisClientSettings client, RedisBackendOptions options) {
         return of(

@@ -19,7 +19,9 @@ final class CommandSender {
 
     private static final int MAX_REDIRECTIONS = 5;
 
-    /** Time for a reply while the application starts: classes are loaded meanwhile, and scripts sent for the first time. */
+    /**
+     * Least time for a reply while the application starts: classes are loaded meanwhile, and scripts sent for the first time.
+     */
     private static final long FIRST_REPLY_NANOS = TimeUnit.SECONDS.toNanos(2);
 
     private final RedisConnector connector;
@@ -35,7 +37,7 @@ final class CommandSender {
     private volatile boolean deceived;
 
     private volatile boolean closed;
-    /** Whether replies have {@link #FIRST_REPLY_NANOS}; callers wait no longer for that. */
+    /** Whether replies have at least {@link #FIRST_REPLY_NANOS}; callers wait no longer for that. */
     private volatile boolean starting;
 
     /** A command on the connection that it is routed to. */
@@ -161,8 +163,9 @@ final class CommandSender {
         health.called();
         Reply<T> reply = new Reply<>(keys, awaited, command, server);
         reply.sendTo(server, false);
-        if (starting) {
-            threads.at(reply.sentAt + FIRST_REPLY_NANOS, reply::expire);
+        long first = reply.sentAt + FIRST_REPLY_NANOS;
+        if (starting && first - reply.deadline > 0) {
+            threads.at(first, reply::expire);
         } else {
             deadlines.add(reply);
         }

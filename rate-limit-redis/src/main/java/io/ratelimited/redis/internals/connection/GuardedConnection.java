@@ -252,7 +252,7 @@ public final class GuardedConnection implements AutoCloseable {
         return evictions.look();
     }
 
-    /** Gives Redis two seconds for each reply until {@link #started}; callers wait no longer than the timeout. */
+    /** Gives Redis at least two seconds for each reply until {@link #started}; callers wait no longer than the timeout. */
     public void starting() {
         sender.starting();
     }

@@ -155,6 +155,19 @@ class GuardedConnectionTest {
     }
 
     @Test
+    void whileTheApplicationStartsAReplyHasALongerTimeoutAllTheSame() {
+        ScriptedServers distant = new ScriptedServers("one:1");
+        try (GuardedConnection patient = distant.connect(clock, Duration.ofSeconds(20))) {
+            patient.starting();
+            CompletableFuture<List<Object>> slow =
+                    patient.eval(Script.DECIDE, new String[] {"one:1/a"}, new ScriptArguments());
+            clock.advance(Duration.ofMillis(19_999));
+            distant.link(0).answer();
+            assertThat(slow).isCompletedWithValue(List.of(1L));
+        }
+    }
+
+    @Test
     void aLateReplyAfterARedirectionIsChargedToTheServerThatWasSilent() {
         CompletableFuture<List<Object>> reply = ask("one:1/a");
         one.fail("MOVED 1 two:2");

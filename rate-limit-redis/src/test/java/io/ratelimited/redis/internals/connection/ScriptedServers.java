@@ -46,10 +46,14 @@ final class ScriptedServers implements RedisConnector {
 
     /** To all of them, on one thread and a time that the test moves. */
     GuardedConnection connect(ManualTicker clock) {
+        return connect(clock, TIMEOUT);
+    }
+
+    GuardedConnection connect(ManualTicker clock, Duration timeout) {
         return new GuardedConnection(
                 this,
                 new KeyNames("rl"),
-                TIMEOUT.toNanos(),
+                timeout.toNanos(),
                 new ManualTicker(),
                 new Threads(clock, Runnable::run, Runnable::run),
                 false,

@@ -12,6 +12,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
+import java.io.File;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -24,6 +25,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import okhttp3.Cache;
 import okhttp3.Call;
 import okhttp3.Callback;
 import okhttp3.Interceptor;
@@ -35,6 +37,7 @@ import okhttp3.Response;
 import okhttp3.ResponseBody;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.ai.anthropic.http.okhttp.AnthropicHttpClientBuilderCustomizer;
@@ -88,6 +91,25 @@ class OkHttpTest {
             case "/moved" -> {
                 String foreign = "http://127.0.0.1:" + server.getAddress().getPort() + "/busy";
                 exchange.getResponseHeaders().set("Location", foreign);
+                exchange.sendResponseHeaders(302, -1);
+            }
+            case "/page" -> {
+                // The stored response has headers that its confirmation has not.
+                boolean isStored = exchange.getRequestHeaders().containsKey("If-None-Match");
+                if (!isStored) {
+                    exchange.getResponseHeaders().set("X-RateLimit-Limit", "10");
+                    exchange.getResponseHeaders().set("X-RateLimit-Remaining", "0");
+                    exchange.getResponseHeaders().set("X-RateLimit-Reset", "30");
+                }
+                exchange.getResponseHeaders().set("ETag", "\"1\"");
+                exchange.sendResponseHeaders(isStored ? 304 : 200, -1);
+            }
+            case "/fresh" -> {
+                exchange.getResponseHeaders().set("Cache-Control", "max-age=86400");
+                exchange.sendResponseHeaders(200, -1);
+            }
+            case "/away" -> {
+                exchange.getResponseHeaders().set("Location", url + "/fresh");
                 exchange.sendResponseHeaders(302, -1);
             }
             case "/stream" -> {
@@ -289,6 +311,43 @@ class OkHttpTest {
                                     .remaining())
                             .isEqualTo(1);
                 });
+    }
+
+    @Test
+    void aRedirectToAResponseOfTheCacheTakesAPermit(@TempDir File directory) throws Exception {
+        start();
+        runner("rate-limit.clients.model.limits=scarce", "rate-limit.limits.scarce.rate=9/d")
+                .run(context -> {
+                    try (Cache cache = new Cache(directory, 1_000_000)) {
+                        OkHttpClient client =
+                                client(context).newBuilder().cache(cache).build();
+                        for (String path : List.of("/fresh", "/fresh", "/away", "/away")) {
+                            assertThat(status(client, url + path)).isEqualTo(200);
+                        }
+                        assertThat(seen).containsExactly("/fresh", "/away", "/away");
+                        assertThat(context.getBean(RateLimits.class)
+                                        .peek("scarce", null)
+                                        .remaining())
+                                .isEqualTo(6);
+                    }
+                });
+    }
+
+    @Test
+    void headersOfAStoredResponseThatIsConfirmedAreOld(@TempDir File directory) throws Exception {
+        start();
+        runner("rate-limit.clients.model.policy=reject").run(context -> {
+            try (Cache cache = new Cache(directory, 1_000_000)) {
+                OkHttpClient client = client(context).newBuilder().cache(cache).build();
+                assertThat(status(client, url + "/page")).isEqualTo(200);
+                assertThatExceptionOfType(RateLimitExceededException.class)
+                        .isThrownBy(() -> status(client, url + "/page"));
+                ticker.advance(Duration.ofSeconds(30));
+                assertThat(status(client, url + "/page")).isEqualTo(200);
+                assertThat(status(client, url + "/page")).isEqualTo(200);
+                assertThat(cache.hitCount()).isEqualTo(2);
+            }
+        });
     }
 
     private static Response cached(Request request) {

@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.client;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.io.IOException;
 import okhttp3.Call;
+import okhttp3.Headers;
 import okhttp3.MediaType;
 import okhttp3.Request;
 import okhttp3.Response;
@@ -41,18 +42,35 @@ public final class OkHttpInterceptor implements RateLimitInterceptor {
             call.end(ex);
             throw ex;
         }
-        if (response.cacheResponse() != null && response.networkResponse() == null) {
+        if (isOfCacheAlone(response)) {
             call.giveBack(); // nothing was sent, and what the service had left then is old
             return response;
         }
-        call.answersFrom(call.isOf(clients.of(response.request().url().uri())));
-        call.answered(response.code(), response.headers()::values);
+        call.answersFrom(!isOfCache(response)
+                && call.isOf(clients.of(response.request().url().uri())));
+        call.answered(response.code(), sentHeaders(response)::values);
         ResponseBody body = response.body();
         if (body == null || response.code() == SWITCHING_PROTOCOLS) {
             call.end();
             return response;
         }
         return response.newBuilder().body(new EndingBody(body, call)).build();
+    }
+
+    /** Returns whether nothing was sent, neither for the response nor for a redirect to it. */
+    private static boolean isOfCacheAlone(Response response) {
+        Response before = response.priorResponse();
+        return isOfCache(response) && (before == null || isOfCacheAlone(before));
+    }
+
+    private static boolean isOfCache(Response response) {
+        return response.cacheResponse() != null && response.networkResponse() == null;
+    }
+
+    /** The headers that the service has sent now: those of a stored response that it has confirmed are old. */
+    private static Headers sentHeaders(Response response) {
+        Response sent = response.networkResponse();
+        return (sent == null ? response : sent).headers();
     }
 
     private static ClientCall enter(LimitedClient client, Request request, Call call) throws IOException {

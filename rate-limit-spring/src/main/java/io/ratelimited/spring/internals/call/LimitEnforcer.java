@@ -240,7 +240,8 @@ public final class LimitEnforcer {
     }
 
     /**
-     * Asks the limits that refuse nobody, one after the other, once the others have admitted the call.
+     * Asks the limits that refuse nobody, once the others have admitted the call: at the same time, unless asking blocks. Reports
+     * their decisions in order.
      *
      * @return their reservations; never fails
      */
@@ -252,13 +253,18 @@ public final class LimitEnforcer {
         CompletionStage<List<Held>> asked = CompletableFuture.completedFuture(held);
         for (LimitRequest shadow : requests) {
             if (shadow.policy() == Policy.SHADOW) {
-                asked = shadow.denied()
-                        ? asked.whenComplete(
-                                (all, none) -> reports.report(shadow, Outcome.SHADOWED, 0, current, shadow::denial))
-                        : asked.thenCompose(all -> reserving.apply(shadow)).handle((member, failure) -> {
-                            hold(shadow, current, member, failure, held);
-                            return held;
-                        });
+                if (shadow.denied()) {
+                    asked = asked.whenComplete(
+                            (all, none) -> reports.report(shadow, Outcome.SHADOWED, 0, current, shadow::denial));
+                    continue;
+                }
+                // Now, not after the reply to the one before.
+                CompletableFuture<Reservation> reserved =
+                        CompletableFuture.completedFuture(shadow).thenCompose(reserving);
+                asked = asked.thenCompose(all -> reserved).handle((member, failure) -> {
+                    hold(shadow, current, member, failure, held);
+                    return held;
+                });
             }
         }
         return asked;

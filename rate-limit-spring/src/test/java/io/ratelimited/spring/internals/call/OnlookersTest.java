@@ -35,6 +35,9 @@ import reactor.core.publisher.Mono;
 class OnlookersTest {
 
     private final List<Outcome> outcomes = new ArrayList<>();
+    /** The limits whose backend was asked. */
+    private final List<String> asked = new ArrayList<>();
+
     private final ContextRunner runner =
             ContextRunner.limited(new ManualTicker()).withBean(Calls.class);
 
@@ -112,6 +115,14 @@ class OnlookersTest {
     }
 
     @Test
+    void shadowsOfACallThatHoldsNoThreadAreAskedAtTheSameTime() {
+        withRemote(new CompletableFuture<>(), calls -> {
+            assertThat(calls.twoShadows()).isNotDone();
+            assertThat(asked).containsExactlyInAnyOrder("away", "near");
+        });
+    }
+
+    @Test
     void aCallIsAnsweredThoughItsBackendFailsToEndIt(CapturedLog output) {
         Reservation unending = (Reservation) Proxy.newProxyInstance(
                 Reservation.class.getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
@@ -148,14 +159,20 @@ class OnlookersTest {
                         new Class<?>[] {RateLimiter.class},
                         (proxy, method, arguments) -> switch (method.getName()) {
                             case "limit" -> limit;
-                            case "reserveAsync" -> answer;
+                            case "reserveAsync" -> {
+                                asked.add(limit.name());
+                                yield answer;
+                            }
                             default -> throw new IllegalStateException(method.getName());
                         });
             }
         };
         watched()
                 .withBean(LimiterFactory.class, () -> remote)
-                .withPropertyValues("rate-limit.limits.away.backend=redis", "rate-limit.limits.far.backend=redis")
+                .withPropertyValues(
+                        "rate-limit.limits.away.backend=redis",
+                        "rate-limit.limits.near.backend=redis",
+                        "rate-limit.limits.far.backend=redis")
                 .run(context -> test.accept(context.getBean(Calls.class)));
     }
 
@@ -196,6 +213,12 @@ class OnlookersTest {
 
         @RateLimited("away")
         public CompletableFuture<String> shadowedFuture() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("away")
+        @RateLimited(name = "near", rate = "1/h", policy = SHADOW)
+        public CompletableFuture<String> twoShadows() {
             return CompletableFuture.completedFuture("gone");
         }
 
