@@ -407,7 +407,8 @@ final class Judge {
         List<Call> byEnd = new ArrayList<>(calls);
         byEnd.sort(Comparator.comparingLong(call -> call.wentAt));
         // Numbers and not calls: thousands of calls are looked at for each of thousands.
-        long[] begins = byEnd.stream().mapToLong(call -> call.sentAt + call.wait).toArray();
+        long[] begins =
+                byEnd.stream().mapToLong(call -> call.sentAt + call.wait).toArray();
         long[] ends = byEnd.stream().mapToLong(call -> call.wentAt).toArray();
         long[] permits = byEnd.stream().mapToLong(Call::stands).toArray();
         for (long from : begins) {
