@@ -32,6 +32,11 @@ public abstract class CallersNumbersContract {
     /** Two limiters of one limit, as two instances have them; the same twice where instances share nothing. */
     protected abstract List<? extends RateLimiter> limiters(Limit limit);
 
+    /** How many calls are made while their numbers change. */
+    protected int calls() {
+        return 1_500;
+    }
+
     /** How many tenants there are. */
     protected abstract int tenants();
 
@@ -120,7 +125,7 @@ public abstract class CallersNumbersContract {
         for (int key = 0; key < 8; key++) {
             granted.add(new ArrayList<>());
         }
-        for (int step = 0; step < 1_500; step++) {
+        for (int step = 0; step < calls(); step++) {
             if (random.nextInt(3) == 0) {
                 ticker.advanceNanos(random.nextInt(random.nextInt(40) == 0 ? 2_000 : 60) * 1_000_000L);
             }

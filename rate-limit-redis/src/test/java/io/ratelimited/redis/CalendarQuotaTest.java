@@ -56,14 +56,18 @@ class CalendarQuotaTest {
 
     private static void check(String zone, IntPredicate wanted) {
         NaiveCalendar calendar = new NaiveCalendar(zone);
+        ManualTicker ticker = RedisServers.ticker();
+        RedisBackend backend = REDIS.backend(ticker);
         Stream.of(CalendarPeriod.values())
                 .forEach(period -> firstDays(period).forEach(startsOn -> {
-                    Limit limit = Limit.of("quota", Algorithm.FIXED_WINDOW)
+                    Limit limit = Limit.of("quota from " + startsOn + " every " + period, Algorithm.FIXED_WINDOW)
                             .rate("3/" + period)
                             .zone(ZoneId.of(zone))
                             .startsOn(startsOn)
                             .build();
-                    checkEach(calendar, calendar.begins(period, startsOn), limit, wanted);
+                    List<Instant> begins = calendar.begins(period, startsOn);
+                    ticker.setWallClock(begins.get(0));
+                    checkEach(calendar, begins, ticker, backend.limiter(limit, RedisLimitOptions.DEFAULTS), wanted);
                 }));
     }
 
@@ -81,43 +85,44 @@ class CalendarQuotaTest {
     }
 
     /** The first and the last microsecond of a window, the first of the next one, and when the clocks have been moved. */
-    private static void checkEach(NaiveCalendar calendar, List<Instant> begins, Limit limit, IntPredicate wanted) {
-        ManualTicker ticker = new ManualTicker(0, begins.get(0));
-        try (RedisBackend backend = REDIS.backend(ticker)) {
-            RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
-            Instant now = begins.get(0);
-            for (int i = 0; i + 1 < begins.size(); i++) {
-                Instant begin = begins.get(i);
-                Instant end = begins.get(i + 1);
-                Instant moved = calendar.afterMove(begin, end);
-                boolean soon = Duration.between(begin, moved).compareTo(Duration.ofHours(2)) < 0;
-                if (!wanted.test(i) && !soon) {
-                    continue;
-                }
-                ticker.advance(Duration.between(now, begin));
-                Decision first = limiter.reserve("k", 3, 0).decision();
-                boolean holds = true;
-                now = begin;
-                if (moved.isBefore(end)) {
-                    ticker.advance(Duration.between(begin, moved));
-                    now = moved;
-                    Duration left = Duration.between(moved, end);
-                    // The window of the other caller is seen for the first time.
-                    holds = left.equals(left(limiter, "k")) && left.equals(left(limiter, "late"));
-                }
-                ticker.advance(Duration.between(now, end).minus(MICRO));
-                Decision last = limiter.peek("k", 1, 0);
-                ticker.advance(MICRO);
-                now = end;
-                Decision next = limiter.peek("k", 1, 0);
-                if (!holds
-                        || !first.admitted()
-                        || !first.reset().equals(Duration.between(begin, end))
-                        || !MICRO.equals(last.retryAfter())
-                        || !MICRO.equals(last.reset())
-                        || next.remaining() != 3) {
-                    fail("%s from %s to %s: %s, %s, %s", limit, begin, end, first, last, next);
-                }
+    private static void checkEach(
+            NaiveCalendar calendar,
+            List<Instant> begins,
+            ManualTicker ticker,
+            RateLimiter limiter,
+            IntPredicate wanted) {
+        Instant now = begins.get(0);
+        for (int i = 0; i + 1 < begins.size(); i++) {
+            Instant begin = begins.get(i);
+            Instant end = begins.get(i + 1);
+            Instant moved = calendar.afterMove(begin, end);
+            boolean soon = Duration.between(begin, moved).compareTo(Duration.ofHours(2)) < 0;
+            if (!wanted.test(i) && !soon) {
+                continue;
+            }
+            ticker.advance(Duration.between(now, begin));
+            Decision first = limiter.reserve("k", 3, 0).decision();
+            boolean holds = true;
+            now = begin;
+            if (moved.isBefore(end)) {
+                ticker.advance(Duration.between(begin, moved));
+                now = moved;
+                Duration left = Duration.between(moved, end);
+                // The window of the other caller is seen for the first time.
+                holds = left.equals(left(limiter, "k")) && left.equals(left(limiter, "late"));
+            }
+            ticker.advance(Duration.between(now, end).minus(MICRO));
+            Decision last = limiter.peek("k", 1, 0);
+            ticker.advance(MICRO);
+            now = end;
+            Decision next = limiter.peek("k", 1, 0);
+            if (!holds
+                    || !first.admitted()
+                    || !first.reset().equals(Duration.between(begin, end))
+                    || !MICRO.equals(last.retryAfter())
+                    || !MICRO.equals(last.reset())
+                    || next.remaining() != 3) {
+                fail("%s from %s to %s: %s, %s, %s", limiter.limit(), begin, end, first, last, next);
             }
         }
     }

@@ -26,6 +26,6 @@ class CallersBlockContractTest extends BlockContract {
 
     @Override
     protected int timelines() {
-        return 10;
+        return 4;
     }
 }

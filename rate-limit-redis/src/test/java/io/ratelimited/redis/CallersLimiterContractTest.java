@@ -33,6 +33,6 @@ class CallersLimiterContractTest extends RateLimiterContract {
     /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
     @Override
     protected int schedules() {
-        return 15;
+        return 5;
     }
 }

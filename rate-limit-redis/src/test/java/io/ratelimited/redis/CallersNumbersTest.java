@@ -34,6 +34,11 @@ class CallersNumbersTest extends CallersNumbersContract {
     }
 
     @Override
+    protected int calls() {
+        return 500;
+    }
+
+    @Override
     protected int tenants() {
         return 500;
     }

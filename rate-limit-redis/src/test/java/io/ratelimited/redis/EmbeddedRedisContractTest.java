@@ -34,6 +34,6 @@ class EmbeddedRedisContractTest extends RateLimiterContract {
     /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
     @Override
     protected int schedules() {
-        return 15;
+        return 5;
     }
 }

@@ -31,9 +31,8 @@ class NeverTwiceTest {
 
     private static final int BLOCKING = 4;
     private static final int ASYNCHRONOUS = 64;
-    private static final int CUTS = 25;
     /** Between two cuts, so that there is something under way at each. */
-    private static final int CALLS_BETWEEN_CUTS = 200;
+    private static final int CALLS_BETWEEN_CUTS = 150;
 
     private static final Limit LIMIT =
             Limit.of("twice", Algorithm.FIXED_WINDOW).rate("1000/3650d").build();
@@ -48,6 +47,16 @@ class NeverTwiceTest {
 
     @Test
     void noCallRunsTwiceHoweverOftenConnectionsBreak() throws Exception {
+        breakConnections(10);
+    }
+
+    @Test
+    @Tag("proof")
+    void noCallRunsTwiceWhenConnectionsBreakAHundredTimes() throws Exception {
+        breakConnections(100);
+    }
+
+    private void breakConnections(int cuts) throws Exception {
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT.timeout(FarNode.PATIENCE));
         // Without a reply a call is refused, and nothing is charged for it later.
         RateLimiter limiter = far.backend().limiter(LIMIT, RedisLimitOptions.DEFAULTS.onFailure(OnFailure.DENY));
@@ -63,7 +72,7 @@ class NeverTwiceTest {
                                 .join();
                 callers.add(threads.submit(() -> askUntilStopped(far, call)));
             }
-            for (int i = 0; i < CUTS; i++) {
+            for (int i = 0; i < cuts; i++) {
                 int before = admitted.size();
                 until(() -> admitted.size() >= before + CALLS_BETWEEN_CUTS, "calls between cuts", FarNode.PATIENCE);
                 far.network().cut(true);

@@ -26,6 +26,6 @@ class NodeTimeBlockContractTest extends BlockContract {
     /** The timelines themselves are those of {@link RedisBlockContractTest}. */
     @Override
     protected int timelines() {
-        return 10;
+        return 4;
     }
 }

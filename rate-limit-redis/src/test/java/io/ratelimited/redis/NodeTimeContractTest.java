@@ -26,6 +26,6 @@ class NodeTimeContractTest extends RateLimiterContract {
     /** The schedules themselves are those of {@link RedisRateLimiterContractTest}. */
     @Override
     protected int schedules() {
-        return 15;
+        return 5;
     }
 }

@@ -160,7 +160,7 @@ class OpenBreakerTest {
         RateLimiter limiter = claims(far, 1, inFlight).get(0).limiter();
         far.awaitRedis();
         far.network().silence(true);
-        int callers = 20_000;
+        int callers = 12_000;
         CountDownLatch decided = new CountDownLatch(callers - 10_000);
         List<CompletableFuture<Reservation>> calls = new ArrayList<>();
         for (int i = 0; i < callers; i++) {

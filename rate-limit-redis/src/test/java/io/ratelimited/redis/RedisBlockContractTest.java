@@ -21,4 +21,10 @@ class RedisBlockContractTest extends BlockContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** {@link BlockContractProofTest} has more. */
+    @Override
+    protected int timelines() {
+        return 10;
+    }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.redis;
 
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
@@ -28,6 +29,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import redis.embedded.core.ExecutableProvider;
 
 /**
@@ -52,10 +54,15 @@ public final class RedisProcess implements AutoCloseable {
 
     private static final RedisClient CLIENT = RedisClient.create(RESOURCES);
 
+    static {
+        CLIENT.setOptions(ClientOptions.builder().autoReconnect(false).build());
+    }
+
     private final int port;
     private final List<String> command;
     private final Path directory;
     private volatile Process process;
+    private @Nullable StatefulRedisConnection<String, String> connection;
 
     private RedisProcess(int port, List<String> command, Path directory) {
         this.port = port;
@@ -226,8 +233,21 @@ public final class RedisProcess implements AutoCloseable {
 
     /** Talks to the server directly. */
     public <T> T ask(Function<RedisCommands<String, String>, T> question) {
-        try (StatefulRedisConnection<String, String> connection = CLIENT.connect(uri())) {
-            return question.apply(connection.sync());
+        return question.apply(connection().sync());
+    }
+
+    /** Kept from question to question. */
+    private synchronized StatefulRedisConnection<String, String> connection() {
+        if (connection == null || !connection.isOpen()) {
+            connection = CLIENT.connect(uri());
+        }
+        return connection;
+    }
+
+    private synchronized void hangUp() {
+        if (connection != null) {
+            connection.close();
+            connection = null;
         }
     }
 
@@ -261,6 +281,7 @@ public final class RedisProcess implements AutoCloseable {
 
     /** SIGKILL. */
     public void kill() {
+        hangUp();
         process.destroyForcibly();
         await();
     }

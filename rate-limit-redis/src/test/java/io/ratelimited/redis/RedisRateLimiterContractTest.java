@@ -21,4 +21,10 @@ class RedisRateLimiterContractTest extends RateLimiterContract {
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }
+
+    /** {@link ContractProofTest} has more. */
+    @Override
+    protected int schedules() {
+        return 30;
+    }
 }

@@ -19,7 +19,7 @@ class SeveralStressTest extends SeveralStress {
 
     @Override
     protected int calls() {
-        return 4_000;
+        return 1_500;
     }
 
     @Override

@@ -78,8 +78,9 @@ public final class NaiveCalendar {
 
     /** The first minute at which the clocks show the day or a later one. */
     private Instant midnight(LocalDate day) {
-        Instant early = day.minusDays(2).atStartOfDay().toInstant(ZoneOffset.UTC);
-        Instant late = early.plus(Duration.ofDays(4));
+        // No clock is 15 hours ahead.
+        Instant early = day.atStartOfDay().toInstant(ZoneOffset.UTC).minus(Duration.ofHours(15));
+        Instant late = early.plus(Duration.ofDays(2));
         ZoneOffsetTransition next = zone.getRules().nextTransition(early);
         if (next == null || next.getInstant().isAfter(late)) {
             return ZonedDateTime.of(day, LocalTime.MIDNIGHT, zone).toInstant();

@@ -402,37 +402,42 @@ final class Judge {
         int refilled = 1 + bursts + (nodesDisagreeOnTheTime() ? calls.size() : 0);
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
         boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !otherWindow;
+        double local = local(localNodes);
         double worst = 0;
         List<Call> byEnd = new ArrayList<>(calls);
         byEnd.sort(Comparator.comparingLong(call -> call.wentAt));
-        for (Call first : calls) {
-            long from = first.sentAt + first.wait;
+        // Numbers and not calls: thousands of calls are looked at for each of thousands.
+        long[] begins =
+                byEnd.stream().mapToLong(call -> call.sentAt + call.wait).toArray();
+        long[] ends = byEnd.stream().mapToLong(call -> call.wentAt).toArray();
+        long[] permits = byEnd.stream().mapToLong(Call::stands).toArray();
+        for (long from : begins) {
             long sum = 0;
-            for (Call call : byEnd) {
-                if (call.sentAt + call.wait < from) {
+            for (int i = 0; i < ends.length; i++) {
+                if (begins[i] < from) {
                     continue;
                 }
-                long length = call.wentAt - from;
+                long length = ends[i] - from;
                 if (window && length + apart >= period) {
                     break;
                 }
-                if (aligned && index(from, period) != index(call.wentAt, period)) {
+                if (aligned && index(from, period) != index(ends[i], period)) {
                     break;
                 }
-                sum += call.stands();
+                sum += permits[i];
                 double bound;
                 if (window) {
                     int windows = calendar && !aligned ? 2 : 1;
                     double most = stored * windows;
                     // A node has a permit of each window at least.
-                    double share = Math.max((double) windows * localNodes, most * local(localNodes));
+                    double share = Math.max((double) windows * localNodes, most * local);
                     bound = most * refilled + share + rate * ahead;
                 } else {
                     double again = localNodes > 0 ? stored : 0;
                     bound = stored * refilled
                             + again
                             + localNodes * largest
-                            + rate * (1 + local(localNodes)) * (length + ahead + apart + 2_000);
+                            + rate * (1 + local) * (length + ahead + apart + 2_000);
                 }
                 worst = Math.max(worst, sum / bound);
                 if (sum > bound + 1e-6) {
@@ -442,7 +447,7 @@ final class Judge {
                             sum,
                             localNodes == 0 ? " of Redis" : "",
                             from / 1e6,
-                            call.wentAt / 1e6,
+                            ends[i] / 1e6,
                             bound));
                     return worst;
                 }

@@ -38,7 +38,7 @@ import org.luaj.vm2.lib.jse.JseMathLib;
 import org.luaj.vm2.luajc.LuaJC;
 
 /**
- * Runs the scripts as Redis does: compiled once, with its functions and its rules for replies. For one thread. Public because
+ * Runs the scripts as Redis does: with its functions and its rules for replies. For one thread. Public because
  * {@link MutantsTest} loads all other classes again and again, and this one once.
  */
 public final class Lua {
@@ -48,12 +48,15 @@ public final class Lua {
     private static final LuaString KEYS = LuaString.valueOf("KEYS");
     private static final LuaString ARGV = LuaString.valueOf("ARGV");
     private static final Pattern ERROR_OF_A_COMMAND = Pattern.compile("^[A-Z]+ ");
+    /** Where a script that is interpreted raises an error. */
+    private static final Pattern AT = Pattern.compile("^script:\\d+ ");
 
-    /** Compiling the scripts takes a second. */
-    private static final Lua SHARED = new Lua();
+    /** Compiling a script takes seconds, in which it is interpreted about so often. */
+    private static final Lua SHARED = new Lua(100_000);
 
     private final Globals globals = new Globals();
-    private final Map<String, LuaFunction> compiled = new HashMap<>();
+    private final int interpretedRuns;
+    private final Map<String, Loaded> scripts = new HashMap<>();
     /** The last failure of a script that is no error of a command. */
     private @Nullable RuntimeException failure;
     /** Runs the commands of the script that is running. */
@@ -64,7 +67,9 @@ public final class Lua {
         return SHARED;
     }
 
-    private Lua() {
+    /** Interprets a script so many times before it compiles it. */
+    Lua(int interpretedRuns) {
+        this.interpretedRuns = interpretedRuns;
         globals.load(new BaseLib());
         globals.load(new PackageLib());
         globals.load(new TableLib());
@@ -129,7 +134,7 @@ public final class Lua {
      */
     public List<Object> run(
             String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
-        LuaFunction script = compiled.computeIfAbsent(text, this::compile);
+        LuaFunction script = scripts.computeIfAbsent(text, Loaded::new).next();
         Function<Varargs, LuaValue> before = this.commands;
         this.commands = commands;
         globals.rawset(KEYS, table(keys));
@@ -141,8 +146,9 @@ public final class Lua {
             if (cause instanceof LuaTable table && table.rawget(ERR).isstring()) {
                 throw new RedisError(table.rawget(ERR).tojstring());
             }
-            if (ERROR_OF_A_COMMAND.matcher(ex.getMessage()).find()) {
-                throw new RedisError("ERR " + ex.getMessage());
+            String message = AT.matcher(ex.getMessage()).replaceFirst("");
+            if (ERROR_OF_A_COMMAND.matcher(message).find()) {
+                throw new RedisError("ERR " + message);
             }
             // No fault of a server, but of the script: callers would fall back, and nobody would notice.
             failure = ex;
@@ -152,6 +158,26 @@ public final class Lua {
             throw ex;
         } finally {
             this.commands = before;
+        }
+    }
+
+    /** A script, and how often it has run. */
+    private final class Loaded {
+
+        private final String text;
+        private LuaFunction function;
+        private int runs;
+
+        private Loaded(String text) {
+            this.text = text;
+            this.function = (LuaFunction) globals.load(text, "script");
+        }
+
+        private LuaFunction next() {
+            if (runs++ == interpretedRuns) {
+                function = compile(text);
+            }
+            return function;
         }
     }
 

@@ -11,7 +11,7 @@ import java.util.HexFormat;
 /**
  * A Lua script, assembled from the files in {@code io/ratelimited/redis}.
  *
- * @param text the source
+ * @param text the source, of which each character is a byte
  * @param digest its SHA-1, by which Redis knows it
  */
 public record Script(String text, String digest) {
@@ -58,7 +58,7 @@ public record Script(String text, String digest) {
                 throw new IllegalStateException("missing from the class path: " + name + ".lua");
             }
             StringBuilder code = new StringBuilder();
-            new String(in.readAllBytes(), StandardCharsets.UTF_8)
+            new String(in.readAllBytes(), StandardCharsets.ISO_8859_1)
                     .lines()
                     .map(String::strip)
                     .filter(line -> !line.isEmpty() && !line.startsWith("--"))
@@ -72,7 +72,7 @@ public record Script(String text, String digest) {
     private static String sha1(String text) {
         try {
             MessageDigest digest = MessageDigest.getInstance("SHA-1");
-            return HexFormat.of().formatHex(digest.digest(text.getBytes(StandardCharsets.UTF_8)));
+            return HexFormat.of().formatHex(digest.digest(text.getBytes(StandardCharsets.ISO_8859_1)));
         } catch (NoSuchAlgorithmException ex) {
             throw new IllegalStateException("every Java platform has SHA-1", ex);
         }

@@ -23,7 +23,11 @@ public final class ScriptArguments {
     private byte @Nullable [] encoded;
 
     public ScriptArguments add(String argument) {
-        String bytes = bytes(argument);
+        return addBytes(bytes(argument));
+    }
+
+    /** One argument of which each character is a byte. */
+    private ScriptArguments addBytes(String bytes) {
         text.append('$').append(bytes.length()).append("\r\n").append(bytes).append("\r\n");
         count++;
         return this;
@@ -86,10 +90,10 @@ public final class ScriptArguments {
     /**
      * The whole command behind its name.
      *
-     * @param script digest or text
+     * @param script digest or text, of which each character is a byte
      */
     CommandArgs<String, String> behind(String script, String[] keys) {
-        ScriptArguments beginning = new ScriptArguments().add(script).add(keys.length);
+        ScriptArguments beginning = new ScriptArguments().addBytes(script).add(keys.length);
         for (String key : keys) {
             beginning.add(key);
         }

@@ -70,8 +70,8 @@ class ServerWalkTest {
         Deque<List<Event>> walks = new ArrayDeque<>(List.of(List.of()));
         while (!walks.isEmpty()) {
             List<Event> walk = walks.remove();
+            World world = World.after(walk);
             for (Event next : Event.values()) {
-                World world = World.after(walk);
                 if (world.mayHappen(next)) {
                     List<Event> longer = new ArrayList<>(walk);
                     longer.add(next);
@@ -80,6 +80,7 @@ class ServerWalkTest {
                     if (known.add(world.state())) {
                         walks.add(longer);
                     }
+                    world = World.after(walk);
                 }
             }
         }

@@ -122,7 +122,7 @@ class ScriptModelTest {
     @ParameterizedTest
     @MethodSource("limits")
     void decidesAsInMemory(Limit limit) {
-        new Run(REDIS, limit, 1).go(150);
+        new Run(REDIS, limit, 1).go(100);
     }
 
     /** As many as the state of a key tells apart that end in any order, while the bucket refills. */
@@ -299,6 +299,17 @@ class ScriptModelTest {
     @ParameterizedTest
     @MethodSource("buckets")
     void keysAskedAboutTogetherAreDecidedAsEachAlone(Limit limit) {
+        askedAboutTogether(limit, 25);
+    }
+
+    @ParameterizedTest
+    @MethodSource("buckets")
+    @Tag("proof")
+    void keysAskedAboutTogetherAreDecidedAsEachAloneAtLength(Limit limit) {
+        askedAboutTogether(limit, 250);
+    }
+
+    private static void askedAboutTogether(Limit limit, int steps) {
         ManualTicker ticker = RedisServers.ticker();
         GuardedConnection connection =
                 RedisServers.context(REDIS.backend(ticker)).connection();
@@ -306,7 +317,7 @@ class ScriptModelTest {
         KeyPairs keys = new KeyPairs();
         Random random = new Random(limit.name().charAt(0));
         long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
-        for (int step = 0; step < 60; step++) {
+        for (int step = 0; step < steps; step++) {
             ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
             if (random.nextInt(15) == 0) {
                 long back = 1000 * (long) (random.nextDouble() * period / 2);
@@ -327,20 +338,31 @@ class ScriptModelTest {
             }
             keys.ask(limit.name() + " step " + step, args, asked);
         }
-        assertThat(keys.decidedTogether).isGreaterThan(200);
+        assertThat(keys.decidedTogether).isGreaterThan(3 * steps);
     }
 
     /** Under several limits the fast path decides as the family does, and stores the same; also while the clock steps back. */
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 7})
     void severalLimitsAreDecidedOnTheFastPathAsWithoutIt(int count) {
+        severalLimits(count, 5);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7})
+    @Tag("proof")
+    void severalLimitsAreDecidedOnTheFastPathAsWithoutItAtLength(int count) {
+        severalLimits(count, 40);
+    }
+
+    private static void severalLimits(int count, int rounds) {
         ManualTicker ticker = RedisServers.ticker();
         GuardedConnection connection =
                 RedisServers.context(REDIS.backend(ticker)).connection();
         List<Limit> buckets = new ArrayList<>(buckets().toList());
         KeyPairs keys = new KeyPairs();
         Random random = new Random(count);
-        for (int round = 0; round < 12; round++) {
+        for (int round = 0; round < rounds; round++) {
             Collections.shuffle(buckets, random);
             List<ScriptParameters> limits = buckets.stream()
                     .limit(count)
@@ -362,8 +384,8 @@ class ScriptModelTest {
             }
             REDIS.server().ask(commands -> commands.flushall());
         }
-        assertThat(keys.decidedTogether).as("decided on the fast path").isGreaterThan(200);
-        assertThat(keys.admitted).as("admitted").isBetween(15, 250);
+        assertThat(keys.decidedTogether).as("decided on the fast path").isGreaterThan(16 * rounds);
+        assertThat(keys.admitted).as("admitted").isBetween(rounds, 24 * rounds);
     }
 
     /** Keys that are asked about together, and a twin of each that is asked about alone. */
