@@ -5,23 +5,31 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.boot.autoconfigure.AutoConfigurationImportFilter;
 import org.springframework.boot.autoconfigure.AutoConfigurationMetadata;
+import org.springframework.context.EnvironmentAware;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
+import org.springframework.core.env.Environment;
 import org.springframework.util.ClassUtils;
 
 /**
  * Leaves out of the applications of the tests, which take every auto-configuration of the class path, those that have nothing to do with a
  * limit and take time at each start. The aspects of Resilience4j have AspectJ match each method of each bean, which was half the time of a
  * start; {@link AmongOtherAspectsTest} names the ones that it needs. Spring Data looks for repositories among all classes of the tests. The
- * others measure the JVM, the disk and the servers, or are endpoints that no test exposes. Left out too are those that lack a class: Spring
- * Boot would look for it in every archive of the class path again at each start.
+ * others measure the JVM, the disk and the servers, are endpoints that no test exposes, or are about transactions and what else
+ * no test has. Left out too are those that lack a class: Spring Boot would look for it in every archive of the class path again at each start.
+ *
+ * <p>An application with the property {@code test.actuator=false} has no endpoints and no health either, which are a fifth of a start.
  */
 @Order(Ordered.HIGHEST_PRECEDENCE)
-final class OtherLibraries implements AutoConfigurationImportFilter {
+final class OtherLibraries implements AutoConfigurationImportFilter, EnvironmentAware {
 
     private static final String BOOT = "org.springframework.boot.";
 
     private static final String SUFFIX = "AutoConfiguration";
+
+    /** Of packages and classes that are there for the actuator; those of the starter are not among them. */
+    private static final Set<String> ACTUATOR =
+            Set.of(BOOT + "actuate.", BOOT + "health.autoconfigure.", ".autoconfigure.actuate.");
 
     private static final Set<String> LEFT_OUT = Set.of(
             "AuditEventsEndpoint",
@@ -38,6 +46,7 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
             "HeapDumpWebEndpoint",
             "HttpClientMetrics",
             "HttpExchangesEndpoint",
+            "HttpServiceClientProperties",
             "InfoContributor",
             "InfoEndpoint",
             "Jackson2Endpoint",
@@ -48,8 +57,13 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
             "LogbackMetrics",
             "LoggersEndpoint",
             "MappingsEndpoint",
+            "Netty",
+            "PersistenceExceptionTranslation",
+            "ProjectInfo",
+            "RestTemplateObservation",
             "SbomEndpoint",
             "ScheduledTasksEndpoint",
+            "ScheduledTasksObservation",
             "ServletHttpExchanges",
             "ServletMappings",
             "ShutdownEndpoint",
@@ -60,13 +74,23 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
             "StartupTimeMetricsListener",
             "SystemMetrics",
             "TaskExecutorMetrics",
+            "TaskScheduling",
             "ThreadDumpEndpoint",
             "TomcatMetrics",
+            "Transaction",
+            "TransactionManagerCustomization",
             "WebFluxHttpExchanges",
             "WebFluxMappings",
             "WebMvcMappings");
 
     private static final Map<String, Boolean> FOUND = new ConcurrentHashMap<>();
+
+    private boolean actuator = true;
+
+    @Override
+    public void setEnvironment(Environment environment) {
+        actuator = environment.getProperty("test.actuator", Boolean.class, true);
+    }
 
     @Override
     public boolean[] match(String[] classes, AutoConfigurationMetadata metadata) {
@@ -77,8 +101,9 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
         return kept;
     }
 
-    private static boolean leftOut(String name) {
+    private boolean leftOut(String name) {
         return name.startsWith("io.github.resilience4j.")
+                || (!actuator && name.startsWith(BOOT) && ACTUATOR.stream().anyMatch(name::contains))
                 || (name.startsWith(BOOT)
                         && name.endsWith(SUFFIX)
                         && LEFT_OUT.contains(

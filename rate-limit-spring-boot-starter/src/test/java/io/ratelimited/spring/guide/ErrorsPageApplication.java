@@ -76,6 +76,7 @@ public final class ErrorsPageApplication {
                 "--server.port=0",
                 "--server.shutdown=immediate",
                 "--spring.main.banner-mode=off",
+                "--test.actuator=" + text.contains("actuator"),
                 "--spring.autoconfigure.exclude="
                         + (text.contains("/login") ? RunningServer.WITHOUT_REDIS : RunningServer.WITHOUT))) {
             return context.isRunning();

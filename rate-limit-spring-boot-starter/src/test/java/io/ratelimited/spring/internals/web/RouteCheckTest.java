@@ -197,13 +197,14 @@ class RouteCheckTest {
     }
 
     private RunningServer startWith(String setting, String... paths) {
-        String[] settings = new String[3 + 2 * paths.length];
+        String[] settings = new String[4 + 2 * paths.length];
         settings[0] = "rate-limit.limits.all.rate=5/h";
         settings[1] = "spring.web.resources.static-locations=" + files.toUri();
         settings[2] = setting;
+        settings[3] = "management.endpoints.web.exposure.include=health";
         for (int i = 0; i < paths.length; i++) {
-            settings[3 + 2 * i] = "rate-limit.routes[" + i + "].path=" + paths[i];
-            settings[4 + 2 * i] = "rate-limit.routes[" + i + "].limits=all";
+            settings[4 + 2 * i] = "rate-limit.routes[" + i + "].path=" + paths[i];
+            settings[5 + 2 * i] = "rate-limit.routes[" + i + "].limits=all";
         }
         return kind.start(List.of(RouteAttacksTest.App.class), settings);
     }

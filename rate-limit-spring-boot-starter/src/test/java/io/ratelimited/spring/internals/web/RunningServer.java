@@ -83,23 +83,29 @@ public final class RunningServer implements AutoCloseable {
             this.excluded = Stream.of(excluded).map(BOOT::concat).collect(Collectors.joining(","));
         }
 
+        /** For anybody to use, without the actuator unless a property is about it. */
         public RunningServer start(List<Class<?>> sources, String... properties) {
-            return start(excluded + "," + SECURITY, sources, properties);
+            return start(isSet("management.", properties), excluded + "," + SECURITY, sources, properties);
         }
 
         /** With Spring Security as Spring Boot wires it; passwords of users are plain. */
         public RunningServer startSecured(List<Class<?>> sources, String... properties) {
             List<Class<?>> all = new ArrayList<>(sources);
             all.add(PlainPasswords.class);
-            return start(excluded, all, properties);
+            return start(true, excluded, all, properties);
         }
 
-        private RunningServer start(String without, List<Class<?>> sources, String... properties) {
+        private static boolean isSet(String prefix, String... properties) {
+            return Stream.of(properties).anyMatch(property -> property.startsWith(prefix));
+        }
+
+        private RunningServer start(boolean actuator, String without, List<Class<?>> sources, String... properties) {
             List<String> all = new ArrayList<>(List.of(properties));
             all.add("server.port=0");
             all.add("spring.main.banner-mode=off");
             all.add("spring.reactor.netty.shutdown-quiet-period=0s");
-            boolean redis = Stream.of(properties).anyMatch(property -> property.startsWith("spring.data.redis."));
+            all.add("test.actuator=" + actuator);
+            boolean redis = isSet("spring.data.redis.", properties);
             all.add("spring.autoconfigure.exclude=" + (redis ? without : without + "," + REDIS));
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)
