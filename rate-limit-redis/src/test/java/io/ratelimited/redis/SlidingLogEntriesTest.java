@@ -80,13 +80,13 @@ class SlidingLogEntriesTest {
 
     /** Over several blocks of entries, with weights, charges and calls that are given back in any order. */
     @ParameterizedTest
-    @ValueSource(longs = {2, 3})
+    @ValueSource(longs = {1, 4})
     void aLogWithoutEmptyEntriesDecidesAsOneInMemory(long seed) {
         decidesAsInMemory(seed);
     }
 
     @ParameterizedTest
-    @ValueSource(longs = {1, 4, 5, 6, 7, 8})
+    @ValueSource(longs = {2, 3, 5, 6, 7, 8})
     @Tag("proof")
     void manyLogsWithoutEmptyEntriesDecideAsInMemory(long seed) {
         decidesAsInMemory(seed);
