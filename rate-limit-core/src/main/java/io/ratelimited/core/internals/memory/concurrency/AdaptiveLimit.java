@@ -40,6 +40,9 @@ final class AdaptiveLimit {
     /** Written while {@link #stepping} is held, as the fields below. */
     private volatile Controller controller;
 
+    /** Whether there are several classes of calls. */
+    private volatile boolean classes;
+
     private volatile int places;
     private volatile int placesOfBest;
     private volatile long longest = Long.MAX_VALUE;
@@ -52,10 +55,15 @@ final class AdaptiveLimit {
         this.ticker = ticker;
         this.begun = ticker.nanos();
         this.controller = Controller.of(limit.minConcurrent(), limit.maxConcurrent());
-        this.places = controller.places();
+        this.classes = hasClasses(limit);
+        this.places = controller.places(classes);
         this.placesOfBest = controller.placesOfBest();
         this.lateNanos = lateNanos(limit);
         this.last = new FoundLimitChange(begun, controller.found(), controller.found(), FoundLimitChange.Reason.START);
+    }
+
+    private static boolean hasClasses(Limit limit) {
+        return limit.priorities().size() > 1;
     }
 
     private static long lateNanos(Limit limit) {
@@ -230,7 +238,7 @@ final class AdaptiveLimit {
         if (!controller.isLimited()) {
             boundAt = now;
         }
-        places = next.places();
+        places = next.places(classes);
         placesOfBest = next.placesOfBest();
         longest = next.longest();
         watched = next.watched();
@@ -276,6 +284,7 @@ final class AdaptiveLimit {
         }
         try {
             lateNanos = lateNanos(limit);
+            classes = hasClasses(limit);
             boolean same = controller.least() == limit.minConcurrent() && controller.most() == limit.maxConcurrent();
             FoundLimitChange change =
                     same ? null : take(controller.within(limit.minConcurrent(), limit.maxConcurrent()), ticker.nanos());

@@ -160,10 +160,19 @@ record Controller(
                 : Integer.MAX_VALUE;
     }
 
-    /** Permits that may be in use. */
-    int places() {
-        double step = phase == Phase.BELOW ? -Tuning.STEP : phase == Phase.ABOVE ? Tuning.STEP : 0;
-        return (int) Math.round(clamp(limit * (1 + step)));
+    /**
+     * Permits that may be in use.
+     *
+     * @param classes whether there are several: then those for calls of lower ones
+     */
+    int places(boolean classes) {
+        double share = switch (phase) {
+            case BELOW -> 1 - Tuning.STEP;
+            case ABOVE -> 1 + Tuning.STEP;
+            case HOLD -> classes ? Tuning.HOLD_LOWER : 1;
+            default -> 1;
+        };
+        return (int) Math.round(clamp(share * limit));
     }
 
     /** Permits that may be in use when a call of the highest of several classes takes some: it pays for no step below. */

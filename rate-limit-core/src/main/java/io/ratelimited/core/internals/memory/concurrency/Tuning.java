@@ -100,6 +100,8 @@ final class Tuning {
     static final double HOLD_PEAK = 3;
     /** Calls in flight that are let in, in multiples of those that are: what came with a burst needs room beside the usual calls. */
     static final double HOLD_MORE = 1.5;
+    /** Share of these that calls of lower classes fill: if it is a shortage, all must end before a call of the highest class is admitted. */
+    static final double HOLD_LOWER = 0.75;
     /** Length of a window then, in baselines: the sooner ends are seen, the fewer calls are lost where nothing is short. */
     static final double HOLD_SPAN = 0.25;
     /** Windows after which those in flight should have ended, if none waits for another. */

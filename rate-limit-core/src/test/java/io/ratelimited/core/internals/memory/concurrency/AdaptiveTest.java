@@ -77,7 +77,10 @@ class AdaptiveTest {
 
     /** A limiter in whose service ten calls of 50 ms are usual. */
     private RateLimiter busy(java.util.ArrayDeque<Reservation> flying) {
-        RateLimiter limiter = limiter(limit().maxConcurrent(1000));
+        return busy(limiter(limit().maxConcurrent(1000)), flying);
+    }
+
+    private RateLimiter busy(RateLimiter limiter, java.util.ArrayDeque<Reservation> flying) {
         for (int i = 0; i < 2_000; i++) {
             ticker.advanceNanos(5_000_000);
             flying.add(limiter.reserve(null, 1, 0));
@@ -110,6 +113,24 @@ class AdaptiveTest {
         storm(limiter, flying, 30);
         assertThat(flying).hasSizeLessThanOrEqualTo(200);
         assertThat(found(limiter).lastChange().reason()).isEqualTo(Reason.SERVES_NO_MORE);
+    }
+
+    @Test
+    void callsOfALowerClassFillAHeldStormNotAsFarAsThoseOfTheHighest() {
+        java.util.ArrayDeque<Reservation> flying = new java.util.ArrayDeque<>();
+        RateLimiter limiter =
+                busy(limiter(limit().maxConcurrent(1000).priorities(List.of("critical", "batch"))), flying);
+        storm(limiter, flying, 999);
+        int held = found(limiter).limit();
+        while (!limiter.reserve(Call.of(null, 1, 0, 1)).isRefused()) {
+            flying.add(flying.peek());
+        }
+        // Three quarters of the places, and a tenth of these is left.
+        assertThat(flying.size()).isBetween((int) (0.65 * held), (int) (0.7 * held));
+        while (!limiter.reserve(Call.of(null, 1, 0, 0)).isRefused()) {
+            flying.add(flying.peek());
+        }
+        assertThat(flying).hasSize((int) Math.round(1.3 * held));
     }
 
     @Test

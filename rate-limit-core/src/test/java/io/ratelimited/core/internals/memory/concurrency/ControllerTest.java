@@ -75,7 +75,8 @@ class ControllerTest {
                 Controller next = controller.next(seen);
                 String where = "seed " + seed + ", step " + step + ": " + seen;
                 assertThat(next.found()).as(where).isBetween(least, most);
-                assertThat(next.places()).as(where).isBetween(least, most);
+                assertThat(next.places(false)).as(where).isBetween(least, most);
+                assertThat(next.places(true)).as(where).isBetween(least, next.places(false));
                 assertThat(next.placesOfBest()).as(where).isBetween(least, most);
                 assertThat(next.settling()).as(where).isNotNegative();
                 boolean searches = controller.phase() == Phase.UP || controller.phase() == Phase.FIRST;
@@ -167,6 +168,26 @@ class ControllerTest {
         assertThat(over.next(quarterOfABaseline(1, 202)).phase()).isEqualTo(Phase.DRAIN);
     }
 
+    /** Arrivals at twelve times the usual rate, none of which ends. */
+    private static Controller held() {
+        Controller controller = calm();
+        for (int left = 60; controller.phase() == Phase.FREE && left < 400; left += 48) {
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.HOLD);
+        return controller;
+    }
+
+    @Test
+    void whileCallsAreHeldThoseOfLowerClassesLeavePlacesToTheHighest() {
+        Controller held = held();
+        assertThat(held.places(false)).isEqualTo(held.found());
+        assertThat(held.places(true)).isEqualTo((int) Math.round(0.75 * held.limit()));
+        assertThat(held.placesOfBest()).isEqualTo((int) Math.round(1.3 * held.limit()));
+        Controller after = held.next(second(400, 50, false));
+        assertThat(after.places(true)).isEqualTo(after.places(false)).isEqualTo(1000);
+    }
+
     @Test
     void slowCallsBecomeTheBaselineAlsoWhereMostWindowsHaveFewAnswers() {
         Controller controller = slower();
@@ -181,7 +202,7 @@ class ControllerTest {
     void aLimitIsTrackedWhereMoreInFlightServeNoMore() {
         Controller controller = short400();
         for (int i = 0; i < 200; i++) {
-            double inFlight = controller.places();
+            double inFlight = controller.places(false);
             controller = controller.next(second(400, Math.max(50, inFlight / 0.4), true));
         }
         assertThat(controller.found()).isBetween(18, 40);
@@ -191,7 +212,7 @@ class ControllerTest {
     void aLimitGrowsBackWhenMoreInFlightServeMoreAgain() {
         Controller controller = short400();
         for (int i = 0; i < 100 && controller.phase() != Phase.FREE; i++) {
-            double inFlight = Math.min(500, controller.places());
+            double inFlight = Math.min(500, controller.places(false));
             controller = controller.next(second(inFlight / 0.05, 50, inFlight < 500));
         }
         assertThat(controller.found()).isGreaterThan(400);
@@ -224,7 +245,7 @@ class ControllerTest {
         StringBuilder levels = new StringBuilder();
         for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
             levels.append(controller.found()).append(' ');
-            double inFlight = controller.places();
+            double inFlight = controller.places(false);
             controller = controller.next(second(Math.min(1000, inFlight / 0.05), Math.max(50, inFlight), true));
         }
         assertThat(levels.toString()).startsWith("20 40 80 ");
@@ -235,7 +256,7 @@ class ControllerTest {
     void otherBoundsHoldAtOnceAndTheBaseTimeStays() {
         Controller controller = calm().within(1, 10);
         assertThat(controller.found()).isEqualTo(10);
-        assertThat(controller.places()).isEqualTo(10);
+        assertThat(controller.places(false)).isEqualTo(10);
         assertThat(controller.base()).isEqualTo(50 * MILLI);
         assertThat(controller.reason()).isEqualTo(Reason.BOUNDS);
         assertThat(short400().within(200, 300).found()).isEqualTo(200);
@@ -247,7 +268,7 @@ class ControllerTest {
         assertThat(calm().settling()).isZero();
         Controller tracking = short400().next(second(400, 70, true)).next(second(400, 70, true));
         assertThat(tracking.phase()).isEqualTo(Phase.BELOW);
-        assertThat(tracking.places()).isLessThan(tracking.found());
+        assertThat(tracking.places(false)).isLessThan(tracking.found());
         assertThat(tracking.settling()).isEqualTo((long) (70 * MILLI));
     }
 
