@@ -577,9 +577,7 @@ public class CellRateLimiter implements MemoryLimiter {
     /** The cell of a key as calls of this limiter find it, for a look; a twin if it counts by other numbers. */
     private Cell seen(@Nullable Object key, CellParameters current, long read) {
         Cell cell = key == null ? whole.single : cells().peek(key, current, read);
-        return cell.parameters() != current && isOfOthers(key, cell, current)
-                ? suited(key, cell.copy())
-                : cell;
+        return cell.parameters() != current && isOfOthers(key, cell, current) ? suited(key, cell.copy()) : cell;
     }
 
     private long now(CellParameters own) {
