@@ -56,12 +56,16 @@ final class Simulations {
     /** Those of {@link FleetPlan}. */
     private static final long[] FLEET_REGRESSIONS = {796, 868, 23_885, 200_327};
 
+    /** Those of {@link BlockPlan}. */
+    private static final long[] BLOCK_REGRESSIONS = {5_059};
+
     /** The schedules that have shown a defect. */
     static Stream<Plan> regressions() {
         return Stream.of(
                         LongStream.of(REGRESSIONS).mapToObj(Plan::small),
                         LongStream.of(WIDE_REGRESSIONS).mapToObj(WidePlan::of),
-                        LongStream.of(FLEET_REGRESSIONS).mapToObj(FleetPlan::of))
+                        LongStream.of(FLEET_REGRESSIONS).mapToObj(FleetPlan::of),
+                        LongStream.of(BLOCK_REGRESSIONS).mapToObj(BlockPlan::of))
                 .flatMap(plans -> plans);
     }
 

@@ -209,7 +209,10 @@ final class InstanceBlocks {
         }
         boolean[] news = new boolean[2];
         Known after = known.change(text, rule, (key, before) -> {
-            if (before != null && (before.owed() || (!before.equals(asked) && !state.known()))) {
+            // Redis has begun a higher one since it got the owed one, though its reply to that is still on the way.
+            boolean next =
+                    before != null && before.left(now) <= 0 && state.leftNanos() > 0 && state.level() > before.level();
+            if (before != null && ((before.owed() && !next) || (!before.equals(asked) && !state.known()))) {
                 return before;
             }
             // A forgiveness counts for the benefit of the key: this node knows the beginning of a block only nearly.
