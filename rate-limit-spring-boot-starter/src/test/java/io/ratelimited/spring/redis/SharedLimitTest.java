@@ -133,6 +133,8 @@ class SharedLimitTest {
                     assertThat(decision.blocked()).isTrue();
                     assertThat(decision.retryAfter()).isBetween(Duration.ofMinutes(50), Duration.ofHours(1));
                 }));
+        // On a thread of its own.
+        Threads.until(() -> !events.isEmpty());
         assertThat(events).singleElement().satisfies(event -> {
             assertThat(event.limit()).isEqualTo("search");
             assertThat(event.lasting()).isEqualTo(Duration.ofHours(1));

@@ -15,7 +15,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.json.JsonParserFactory;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -83,9 +85,11 @@ class RouteCheckTest {
         assertThat(output).doesNotContain("matches no handler");
     }
 
-    @Test
-    void aPathOfSpringSecurityIsNot(CapturedOutput output) {
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aPathOfSpringSecurityIsNot(boolean actuator, CapturedOutput output) {
         kind.startSecured(
+                        actuator,
                         List.of(RouteAttacksTest.App.class),
                         "rate-limit.limits.all.rate=5/h",
                         "rate-limit.routes[0].path=/login",
@@ -94,9 +98,10 @@ class RouteCheckTest {
         assertThat(output).doesNotContain("matches no handler");
     }
 
-    @Test
-    void aLoginBesideWhichSpringSecurityChecksPasswordsElsewhereIsReported(CapturedOutput output) {
-        kind.startSecured(List.of(RouteAttacksTest.App.class), LOGIN).close();
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aLoginBesideWhichSpringSecurityChecksPasswordsElsewhereIsReported(boolean actuator, CapturedOutput output) {
+        kind.startSecured(actuator, List.of(RouteAttacksTest.App.class), LOGIN).close();
         assertThat(output)
                 .contains("WARN")
                 .contains("rate-limit.routes[0] (/login) limits a login, but Spring Security also checks credentials on"

@@ -90,9 +90,14 @@ public final class RunningServer implements AutoCloseable {
 
         /** With Spring Security as Spring Boot wires it; passwords of users are plain. */
         public RunningServer startSecured(List<Class<?>> sources, String... properties) {
+            return startSecured(true, sources, properties);
+        }
+
+        /** @param actuator which brings a chain of Spring Security's filters that is a bean */
+        public RunningServer startSecured(boolean actuator, List<Class<?>> sources, String... properties) {
             List<Class<?>> all = new ArrayList<>(sources);
             all.add(PlainPasswords.class);
-            return start(true, excluded, all, properties);
+            return start(actuator, excluded, all, properties);
         }
 
         private static boolean isSet(String prefix, String... properties) {

@@ -7,21 +7,22 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import org.springframework.context.ApplicationContext;
 import org.springframework.core.io.Resource;
 
 /**
  * Logs the routes when the application has started, and warns of those that no handler of it can belong to.
  *
+ * @param secured whether Spring Security filters requests
  * @param handlers of the application; null when they cannot be known
  * @param mechanisms the filters that check credentials on every path, unless the check itself has limits
  */
 public record RouteCheck(
-        ApplicationContext context,
         RouteLimits routes,
+        BooleanSupplier secured,
         Supplier<@Nullable Handlers> handlers,
         Supplier<List<String>> mechanisms)
         implements Runnable {
@@ -91,8 +92,7 @@ public record RouteCheck(
 
     private boolean isAstray(Route route, Handlers known) {
         String[] path = segments(route.path());
-        boolean ofFilter = route.isStatedBeforeSecurity()
-                || (context.containsBean("springSecurityFilterChain") && SECURITY.contains(path[0]));
+        boolean ofFilter = route.isStatedBeforeSecurity() || (SECURITY.contains(path[0]) && secured.getAsBoolean());
         return !isAny(path)
                 && !ofFilter
                 && known.patterns().stream().noneMatch(handler -> overlap(path, 0, segments(handler), 0))

@@ -130,8 +130,8 @@ public final class ReactiveRateLimitAutoConfiguration {
                                 requests::watchForProxies),
                         () -> CatchAllCheck.check(context, limits),
                         new RouteCheck(
-                                context,
                                 limits,
+                                () -> ReactiveLogins.arePossible(context),
                                 () -> ReactiveHandlers.of(context),
                                 () -> ReactiveLogins.besideLogin(context))));
     }

@@ -158,8 +158,8 @@ public final class ServletRateLimitAutoConfiguration {
                                 requests::watchForProxies),
                         () -> CatchAllCheck.check(context, limits),
                         new RouteCheck(
-                                context,
                                 limits,
+                                () -> context.containsBean("springSecurityFilterChain"),
                                 () -> ServletHandlers.of(context),
                                 () -> ServletLogins.besideLogin(context))));
     }

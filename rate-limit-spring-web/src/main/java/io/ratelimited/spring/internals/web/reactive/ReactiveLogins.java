@@ -1,12 +1,14 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import io.ratelimited.spring.internals.web.LoginMechanisms;
+import java.util.Collection;
 import java.util.List;
 import org.springframework.context.ApplicationContext;
 import org.springframework.security.authentication.AuthenticationManager;
 import org.springframework.security.authentication.AuthenticationProvider;
 import org.springframework.security.authentication.ReactiveAuthenticationManager;
 import org.springframework.security.web.server.SecurityWebFilterChain;
+import org.springframework.security.web.server.WebFilterChainProxy;
 
 /** Finds the filters of Spring Security that check credentials on every path of a WebFlux application. */
 public final class ReactiveLogins {
@@ -25,8 +27,11 @@ public final class ReactiveLogins {
 
     private static final class Security {
 
+        /** A form and the rest have filters of one class, one for each mechanism. */
+        private static final String MECHANISM = "AuthenticationWebFilter";
+
         private static boolean isUsed(ApplicationContext context) {
-            return context.getBeanNamesForType(SecurityWebFilterChain.class, true, false).length > 0;
+            return context.getBeanNamesForType(WebFilterChainProxy.class, true, false).length > 0;
         }
 
         private static List<String> filters(ApplicationContext context) {
@@ -38,11 +43,16 @@ public final class ReactiveLogins {
                     AuthenticationProvider.class)) {
                 return List.of();
             }
-            // A form and the rest have filters of one class, one for each mechanism.
-            return context.getBeansOfType(SecurityWebFilterChain.class).values().stream()
+            Collection<SecurityWebFilterChain> chains =
+                    context.getBeansOfType(SecurityWebFilterChain.class).values();
+            if (chains.isEmpty() && isUsed(context)) {
+                // The one that Spring Security makes then is no bean. It has a form and HTTP Basic.
+                return List.of(MECHANISM);
+            }
+            return chains.stream()
                     .map(chain -> chain.getWebFilters()
                             .map(filter -> filter.getClass().getSimpleName())
-                            .filter("AuthenticationWebFilter"::equals)
+                            .filter(MECHANISM::equals)
                             .collectList()
                             .block())
                     .filter(filters -> filters != null && filters.size() > 1)
