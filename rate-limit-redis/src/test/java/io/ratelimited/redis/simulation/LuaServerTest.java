@@ -111,7 +111,7 @@ class LuaServerTest {
     @MethodSource("limits")
     @Tag("proof")
     void repliesAndStoresAsARealServerWhenItsScriptsAreCompiled(List<Limit> limits) {
-        compare(COMPILED, limits, 3, 500, 20);
+        compare(COMPILED, limits, 3, 100, 20);
     }
 
     private static void compare(Lua lua, List<Limit> limits, int seed, int steps, int every) {
