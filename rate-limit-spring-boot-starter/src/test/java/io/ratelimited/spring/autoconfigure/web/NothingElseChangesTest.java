@@ -25,7 +25,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.mock.web.MockHttpServletRequest;
 import org.springframework.security.web.server.MatcherSecurityWebFilterChain;
-import org.springframework.security.web.server.SecurityWebFilterChain;
+import org.springframework.security.web.server.WebFilterChainProxy;
 import org.springframework.security.web.server.util.matcher.ServerWebExchangeMatcher.MatchResult;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.context.request.ServletWebRequest;
@@ -229,10 +229,10 @@ class NothingElseChangesTest {
         assertThat(ours(
                         new ReactiveWebApplicationContextRunner()
                                 .withBean(
-                                        SecurityWebFilterChain.class,
-                                        () -> new MatcherSecurityWebFilterChain(
+                                        WebFilterChainProxy.class,
+                                        () -> new WebFilterChainProxy(new MatcherSecurityWebFilterChain(
                                                 exchange -> MatchResult.match(),
-                                                List.of((exchange, chain) -> chain.filter(exchange)))),
+                                                List.of((exchange, chain) -> chain.filter(exchange))))),
                         route))
                 .hasSize(2);
     }
