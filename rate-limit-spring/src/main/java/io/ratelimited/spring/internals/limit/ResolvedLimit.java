@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -353,9 +354,10 @@ public final class ResolvedLimit {
             }
         });
         Object rate = stated.get(LimitProperty.RATE);
+        boolean unlimited = "unlimited".equalsIgnoreCase(String.valueOf(rate).strip());
         Map<LimitProperty, Object> own = new EnumMap<>(LimitProperty.class);
         own.putAll(stated);
-        if ("unlimited".equalsIgnoreCase(String.valueOf(rate).strip())) {
+        if (unlimited) {
             // Such a tier limits a rate, whatever the algorithm of its limit is.
             own.putIfAbsent(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET);
         }
@@ -370,7 +372,28 @@ public final class ResolvedLimit {
         if (values.containsKey(LimitProperty.RATE)) {
             firstDays(partPlace, remedy).forEach(all::add);
         }
-        return new ResolvedLimit(name, partPlace, all);
+        ResolvedLimit part = new ResolvedLimit(name, partPlace, all);
+        if (!unlimited) {
+            requireKind(part);
+        }
+        return part;
+    }
+
+    /** Whether calls end, and whether they have keys, depends on the limit, whoever calls. */
+    private void requireKind(ResolvedLimit part) {
+        if (!algorithm.canChangeTo(part.algorithm)) {
+            String possible = Algorithm.all().stream()
+                    .filter(algorithm::canChangeTo)
+                    .map(Algorithm::name)
+                    .collect(Collectors.joining(", "));
+            throw new InvalidRateLimitException(
+                    name,
+                    part.place(LimitProperty.ALGORITHM),
+                    LimitProperty.ALGORITHM.label() + " is " + part.algorithm + ", but must be "
+                            + (possible.contains(",") ? "one of " + possible : possible) + ", because the limit uses "
+                            + algorithm,
+                    "Correct it, or add a second limit with " + part.algorithm + " to the same calls. [RL-110]");
+        }
     }
 
     /**
