@@ -4,7 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.internals.text.PropertyText;
-import java.util.stream.Stream;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,14 +14,18 @@ import org.jspecify.annotations.Nullable;
 public final class BlockUses {
 
     private final ConfiguredLimit limit;
+    /** Runs an action with the lock of {@link LimitChanges}. */
+    private final Consumer<Runnable> unchanged;
+
     /** The first places of uses of each kind; null if there is none. */
     private @Nullable String withoutKey;
 
     private @Nullable String charged;
     private @Nullable String uncharged;
 
-    BlockUses(ConfiguredLimit limit) {
+    BlockUses(ConfiguredLimit limit, Consumer<Runnable> unchanged) {
         this.limit = limit;
+        this.unchanged = unchanged;
     }
 
     /**
@@ -33,6 +37,10 @@ public final class BlockUses {
      * @throws InvalidRateLimitException when the limit has blocks and they have no meaning for this use
      */
     public void add(boolean keyed, boolean charges, String where) {
+        unchanged.accept(() -> added(keyed, charges, where));
+    }
+
+    private void added(boolean keyed, boolean charges, String where) {
         synchronized (this) {
             withoutKey = withoutKey == null && !keyed ? where : withoutKey;
             charged = charged == null && charges ? where : charged;
@@ -42,8 +50,7 @@ public final class BlockUses {
         String remedy = " [RL-103]";
         require(resolved, remedy);
         resolved.tiers().values().forEach(tier -> require(tier, remedy));
-        Stream.concat(Stream.of(limit.limiter()), limit.limitersOfTiers().values().stream())
-                .forEach(this::suit);
+        limit.limiters().forEach(this::suit);
     }
 
     /**
@@ -100,7 +107,7 @@ public final class BlockUses {
                 : changed.toBuilder().charged(byCharge).build();
     }
 
-    /** Lets a limiter of the limit know its violations. */
+    /** Lets a limiter of the limit know its violations. The caller holds the lock of {@link LimitChanges}. */
     void suit(RateLimiter limiter) {
         Limit suited = suited(limiter.limit());
         if (!suited.equals(limiter.limit())) {

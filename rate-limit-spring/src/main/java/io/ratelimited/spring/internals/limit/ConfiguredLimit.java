@@ -21,6 +21,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -37,7 +38,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final boolean countsInFlight;
     private final LimiterFactory backend;
     private final FixedPermits fixedPermits = new FixedPermits(this);
-    private final BlockUses blockUses = new BlockUses(this);
+    private final BlockUses blockUses;
     private final BlockReports blockReports;
     private final LimitCandidates candidates;
     /** Blocks that have begun here. */
@@ -61,6 +62,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param configuration the layers that the limit comes from
      * @param resolved the values that result from them
      * @param backend makes the limiters
+     * @param unchanged runs an action while the limit does not change
      * @param blockReports report the blocks of limiters that {@link #reportBlocks} names
      * @param ticker the time of changes that are remembered
      */
@@ -71,9 +73,11 @@ public final class ConfiguredLimit implements NamedLimit {
             LimiterFactory backend,
             RateLimiter limiter,
             Map<String, RateLimiter> tiers,
+            Consumer<Runnable> unchanged,
             BlockReports blockReports,
             Ticker ticker) {
         this.backend = backend;
+        this.blockUses = new BlockUses(this, unchanged);
         this.budgets = new CallerBudgets(ticker, backend.sharedChanges() != null);
         this.blockReports = blockReports;
         this.candidates = new LimitCandidates(this, ticker);

@@ -310,6 +310,11 @@ public final class LimitChanges {
         }
     }
 
+    /** Runs an action while no limit changes. */
+    synchronized void exclude(Runnable action) {
+        action.run();
+    }
+
     /** Ends every wait under limits. */
     synchronized void close(Collection<ConfiguredLimit> limits) {
         limits.forEach(ConfiguredLimit::close);

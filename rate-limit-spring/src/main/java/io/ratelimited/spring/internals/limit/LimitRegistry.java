@@ -302,8 +302,8 @@ public final class LimitRegistry {
                     + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
                     + " supports are ignored, because the properties set algorithm " + resolved.algorithm());
         }
-        ConfiguredLimit created =
-                new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers, blocks, ticker);
+        ConfiguredLimit created = new ConfiguredLimit(
+                definition, layers, resolved, backend, limiter, tiers, changes::exclude, blocks, ticker);
         created.limiters().forEach(created::reportBlocks);
         resolved.startCandidates(created.candidates());
         return created;
@@ -318,7 +318,8 @@ public final class LimitRegistry {
         ResolvedLimit resolved = new ResolvedLimit(name, place, layers);
         LimiterFactory memory = new InMemoryLimiterFactory("memory", Set.of(), ticker, limit -> 1);
         RateLimiter limiter = Backends.limiter(memory, resolved, "");
-        return new ConfiguredLimit(values, layers, resolved, memory, limiter, Map.of(), blocks, ticker);
+        return new ConfiguredLimit(
+                values, layers, resolved, memory, limiter, Map.of(), changes::exclude, blocks, ticker);
     }
 
     private void requireDefined(ResolvedLimit limit) {
