@@ -159,11 +159,31 @@ final class ReactiveCalls implements LimitedCall {
         }
 
         private void begin() {
-            if (many) {
-                (entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next)).subscribe(this);
-            } else {
-                (entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from)).subscribe(this);
+            try {
+                if (many) {
+                    (entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(this::ending)).subscribe(this);
+                } else {
+                    (entered.isDone()
+                                    ? Mono.from(admitted())
+                                    : later().flatMap(next -> Mono.fromDirect(ending(Mono.from(next)))))
+                            .subscribe(this);
+                }
+            } catch (Throwable ex) {
+                end(ex);
+                throw ex;
             }
+        }
+
+        /** Ends the call if the publisher throws: Reactor throws fatal errors, instead of passing them to the subscriber. */
+        private <T> Publisher<T> ending(Publisher<T> publisher) {
+            return next -> {
+                try {
+                    publisher.subscribe(next);
+                } catch (Throwable ex) {
+                    end(ex);
+                    throw ex;
+                }
+            };
         }
 
         @Override

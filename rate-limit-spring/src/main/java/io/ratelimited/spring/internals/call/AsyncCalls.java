@@ -166,11 +166,10 @@ public final class AsyncCalls {
                 }
                 try {
                     later.execute(() -> decided(admission, failure));
-                } catch (RuntimeException ex) {
+                } catch (RuntimeException | Error ex) {
                     giveBack(admission);
-                    // An application that stops takes no more tasks: the reason why the call is not made is known all
-                    // the
-                    // same.
+                    // An application that stops takes no more tasks, and a machine may have no more threads: the reason
+                    // why the call is not made is known all the same.
                     completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
                 }
             });

@@ -60,7 +60,7 @@ public final class Continuations {
         try {
             context = contextOfThisThread(request);
             decorated = new Decorated(decorators.get());
-        } catch (RuntimeException ex) {
+        } catch (RuntimeException | Error ex) {
             return failing(ex);
         }
         // The executor may decorate its tasks itself, where it gets them.
@@ -82,7 +82,7 @@ public final class Continuations {
                 UnaryOperator<Runnable> context = contextOfThisThread(request);
                 Decorated decorated = new Decorated(decorators.get());
                 return task -> CallbackThreads.SHARED.execute(context.apply(decorated.of(task)));
-            } catch (RuntimeException ex) {
+            } catch (RuntimeException | Error ex) {
                 return failing(ex);
             }
         }
@@ -105,7 +105,7 @@ public final class Continuations {
     }
 
     /** The call is not made, and ends as one that an executor rejects. */
-    private static Executor failing(RuntimeException failure) {
+    private static Executor failing(Throwable failure) {
         return task -> {
             throw new RejectedExecutionException(
                     "the contexts of a caller could not be captured, perhaps because of a TaskDecorator: " + failure,
