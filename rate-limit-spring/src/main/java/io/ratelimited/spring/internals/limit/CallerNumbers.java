@@ -30,7 +30,9 @@ final class CallerNumbers {
 
     private final String name;
     private final RateLimiter limiter;
-    private final Map<Object, RateLimiter> known = new ConcurrentHashMap<>();
+    /** Another map after each change of the limit: threads that still read numbers for the one before fill its map. */
+    private volatile Map<Object, RateLimiter> known = new ConcurrentHashMap<>();
+
     private volatile boolean used;
     private volatile boolean warned;
 
@@ -65,6 +67,7 @@ final class CallerNumbers {
             warn(text, "is longer than " + LONGEST + " characters");
             return limiter;
         }
+        Map<Object, RateLimiter> readNow = known;
         RateLimiter own = limiter;
         used = true;
         try {
@@ -73,10 +76,10 @@ final class CallerNumbers {
             warn(text, String.valueOf(ex.getMessage()));
         }
         if (value instanceof String || value instanceof CallerLimit) {
-            if (known.size() >= MOST) {
-                known.clear();
+            if (readNow.size() >= MOST) {
+                readNow.clear();
             }
-            known.put(value, own);
+            readNow.put(value, own);
         }
         return own;
     }
@@ -107,7 +110,7 @@ final class CallerNumbers {
 
     /** Reads all numbers again, since the limit has changed. */
     void limitChanged() {
-        known.clear();
+        known = new ConcurrentHashMap<>();
         warned = false;
     }
 }
