@@ -54,11 +54,18 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         return text;
     }
 
-    /** Makes room for another budget: many of those given for a time, here or by other instances, may be over. */
+    /**
+     * Makes room for another budget: many of those given for a time, here or by other instances, may be over. Those that calls
+     * still wait for stay, since they follow changes and end with the application.
+     */
     private static void forgetUnused(ConfiguredLimit limit) {
         CallerBudgets own = limit.budgets();
         if (own.limiters.size() >= MAXIMUM) {
-            own.limiters.keySet().retainAll(own.texts());
+            Set<String> used = own.texts();
+            own.limiters
+                    .entrySet()
+                    .removeIf(entry ->
+                            !used.contains(entry.getKey()) && entry.getValue().waiting() == 0);
         }
     }
 

@@ -7,9 +7,11 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.UnreportedChanges;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -20,6 +22,38 @@ class OwnBudgetsTest {
 
     private static LimitChange rate(String rate) {
         return LimitChange.rate(rate);
+    }
+
+    @Test
+    void aBudgetThatHasEndedIsKeptUntilItsWaitingCallsEnd() {
+        CompletableFuture<ReservedPermits> waiting = new CompletableFuture<>();
+        ContextRunner.limited(new ManualTicker())
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.policy=wait",
+                        "rate-limit.limits.search.max-wait=3h")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    ConfiguredLimit search = limits.configured("search");
+                    limits.override("search", "bob", rate("1/h"), null);
+                    limits.reserve("search", "bob", 1);
+                    limits.reserveAsync("search", "bob", 1).whenComplete((permits, failure) -> {
+                        if (failure == null) {
+                            waiting.complete(permits);
+                        } else {
+                            waiting.completeExceptionally(failure);
+                        }
+                    });
+                    limits.removeOverride("search", "bob");
+                    for (int i = 0; i < BudgetRegistry.MAXIMUM; i++) {
+                        search.budgets().limiters.put("rate=" + i + "/s", search.limiter());
+                    }
+
+                    limits.override("search", "zoe", rate("2/h"), null);
+                    assertThat(search.budgets().limiters).hasSize(2);
+                    assertThat(search.waiting()).isEqualTo(1);
+                });
+        assertThat(waiting).failsWithin(Duration.ofSeconds(20));
     }
 
     @Test
