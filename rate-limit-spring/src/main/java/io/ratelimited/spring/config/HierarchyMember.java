@@ -9,11 +9,13 @@ import java.util.Collection;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.ApplicationContext;
 
-/** A context that shares the limits of its hierarchy: adds its sources of requests, until it closes. */
+/** A context that shares the limits of its hierarchy: adds its sources and threads of requests, until it closes. */
 final class HierarchyMember implements DisposableBean {
 
     private final ContextRequests requests;
     private final Collection<CurrentRequest.Source> own;
+    private final LimitRegistry registry;
+    private final Collection<RequestThreads> threads;
 
     HierarchyMember(
             ApplicationContext context, LimitRegistry registry, ContextRequests requests, SettingsSource settings) {
@@ -23,12 +25,15 @@ final class HierarchyMember implements DisposableBean {
         this.requests = requests;
         this.own = context.getBeansOfType(CurrentRequest.Source.class).values();
         requests.add(own);
-        context.getBeansOfType(RequestThreads.class).values().forEach(registry::addThreads);
+        this.registry = registry;
+        this.threads = context.getBeansOfType(RequestThreads.class).values();
+        registry.addThreads(threads);
     }
 
     @Override
     public void destroy() {
         requests.remove(own);
+        registry.removeThreads(threads);
     }
 
     /** Checks the properties of a context whose limits are those of its parent. Routes and answers are those of each context. */

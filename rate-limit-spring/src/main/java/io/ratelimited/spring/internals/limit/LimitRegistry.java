@@ -11,6 +11,7 @@ import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import io.ratelimited.spring.internals.text.SimilarName;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.HashMap;
@@ -34,6 +35,10 @@ public final class LimitRegistry {
     private final Backends backends;
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
     private final CurrentRequest.@Nullable Source requests;
+    private final RequestThreads ownThreads;
+    /** Those of the contexts that share the limits. Guarded by itself. */
+    private final List<RequestThreads> addedThreads = new ArrayList<>();
+
     private volatile RequestThreads threads;
     private final Ticker ticker;
     private final LimitChanges changes;
@@ -59,6 +64,7 @@ public final class LimitRegistry {
             BlockReports blocks,
             Ticker ticker) {
         this.blocks = blocks;
+        this.ownThreads = threads;
         this.threads = threads;
         this.ticker = ticker;
         this.changes = new LimitChanges(reports, ticker);
@@ -113,8 +119,23 @@ public final class LimitRegistry {
     }
 
     /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
-    public void addThreads(RequestThreads added) {
-        threads = threads.orFewer(added);
+    public void addThreads(Collection<RequestThreads> added) {
+        synchronized (addedThreads) {
+            addedThreads.addAll(added);
+            added.forEach(more -> threads = threads.orFewer(more));
+        }
+    }
+
+    /** Forgets the threads of a child context that closes. */
+    public void removeThreads(Collection<RequestThreads> removed) {
+        synchronized (addedThreads) {
+            removed.forEach(addedThreads::remove);
+            RequestThreads fewest = ownThreads;
+            for (RequestThreads added : addedThreads) {
+                fewest = fewest.orFewer(added);
+            }
+            threads = fewest;
+        }
     }
 
     /** The fewest threads that serve the requests of a context. */
