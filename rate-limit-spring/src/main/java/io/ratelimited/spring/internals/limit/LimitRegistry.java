@@ -100,17 +100,23 @@ public final class LimitRegistry {
     public void refresh(LimitSettings refreshed) {
         String author = ChangeReports.author(requests == null ? null : requests.current());
         synchronized (this) {
-            changes.configure(
-                    all(),
-                    limit -> Layer.ofConfiguration(
-                            refreshed,
-                            limit.name(),
-                            limit.settings().configuration().get(Layer.ANNOTATION)),
-                    author);
+            changes.configure(all(), limit -> configuration(limit, refreshed), author);
             properties = refreshed;
+            // A limit that was made meanwhile has the properties before.
+            changes.configure(all(), limit -> configuration(limit, refreshed), author);
         }
         // The new configuration may suit a change that the old one did not; if it does not either, that is reported.
         changes.followAgain(all());
+    }
+
+    private static List<Layer> configuration(ConfiguredLimit limit, LimitSettings properties) {
+        return Layer.ofConfiguration(
+                properties, limit.name(), limit.settings().configuration().get(Layer.ANNOTATION));
+    }
+
+    /** Completes a limit whose properties were refreshed while it was made: the refresh may not have seen it. */
+    private synchronized void completeRefresh(ConfiguredLimit made) {
+        changes.complete(made, configuration(made, properties));
     }
 
     /** Ends every wait, as {@link RateLimiter#close} says. */
@@ -251,11 +257,15 @@ public final class LimitRegistry {
      */
     public ConfiguredLimit register(String name, String place, Map<LimitProperty, Object> declared) {
         Map<LimitProperty, Object> definition = LimitProperty.definition(declared);
+        LimitSettings before = properties;
         ConfiguredLimit known = limits.get(name);
         ConfiguredLimit limit =
                 known != null ? known : limits.computeIfAbsent(name, n -> create(n, place, declared, definition));
         if (known == null) {
             changes.follow(limit);
+            if (!properties.equals(before)) {
+                completeRefresh(limit);
+            }
         }
         prepare(word -> false);
         if (known != null && known.definition().isEmpty()) {

@@ -13,6 +13,7 @@ import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
+import io.ratelimited.spring.internals.limit.LimitProperty.OnFailure;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Map;
@@ -90,7 +91,7 @@ final class LateUsesTest {
     @Test
     void aUseThatIsFoundWhileTheLimitChangesLosesNoChange() {
         AtomicReference<Runnable> beforeUpdate = new AtomicReference<>(() -> {});
-        runner.withBean(LimiterFactory.class, () -> new Hooked(beforeUpdate))
+        runner.withBean(LimiterFactory.class, () -> new Hooked(beforeUpdate, new AtomicReference<>(() -> {})))
                 .withPropertyValues("rate-limit.backend=hooked", "rate-limit.limits.search.rate=10/s")
                 .run(context -> {
                     TestLimits limits = TestLimits.of(context);
@@ -113,8 +114,46 @@ final class LateUsesTest {
                 });
     }
 
-    /** Runs an action before limiters change. */
-    private record Hooked(AtomicReference<Runnable> beforeUpdate) implements LimiterFactory {
+    @Test
+    void aLimitThatIsMadeDuringARefreshHasTheRefreshedProperties() {
+        AtomicReference<Runnable> beforeUpdate = new AtomicReference<>(() -> {});
+        AtomicReference<Runnable> afterCreate = new AtomicReference<>(() -> {});
+        runner.withBean(LimiterFactory.class, () -> new Hooked(beforeUpdate, afterCreate))
+                .withPropertyValues("rate-limit.backend=hooked", "rate-limit.limits.search.rate=10/s")
+                .run(context -> {
+                    LimitRegistry registry = context.getBean(LimitRegistry.class);
+                    beforeUpdate.set(() -> {
+                        beforeUpdate.set(() -> {});
+                        register(registry, "first");
+                    });
+                    registry.refresh(rates("5/s"));
+                    assertThat(registry.get("first").limit().rate()).hasToString("5/s");
+
+                    afterCreate.set(() -> {
+                        afterCreate.set(() -> {});
+                        registry.refresh(rates("7/s"));
+                    });
+                    register(registry, "second");
+                    for (String name : new String[] {"search", "first", "second"}) {
+                        assertThat(registry.get(name).limit().rate()).as(name).hasToString("7/s");
+                        assertThat(registry.get(name).properties()).as(name).containsEntry("rate", "7/s");
+                    }
+                });
+    }
+
+    private static void register(LimitRegistry registry, String name) {
+        registry.register(name, "a method", Map.of(LimitProperty.RATE, "1/s"));
+    }
+
+    private static LimitSettings rates(String rate) {
+        Map<LimitProperty, Object> values = Map.of(LimitProperty.RATE, rate);
+        return new LimitSettings(
+                "hooked", OnFailure.LOCAL, Map.of(), Map.of("search", values, "first", values, "second", values));
+    }
+
+    /** Runs an action before limiters change, and after one is made. */
+    private record Hooked(AtomicReference<Runnable> beforeUpdate, AtomicReference<Runnable> afterCreate)
+            implements LimiterFactory {
 
         @Override
         public String backend() {
@@ -124,6 +163,7 @@ final class LateUsesTest {
         @Override
         public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             RateLimiter limiter = new InMemoryRateLimiter(limit);
+            afterCreate.get().run();
             return (RateLimiter) Proxy.newProxyInstance(
                     Hooked.class.getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
                         if (method.getName().equals("update")) {
