@@ -121,6 +121,11 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public long nanos() {
+        return limiter.nanos();
+    }
+
+    @Override
     public int lock(Reservation asked) {
         return limiter.lock(asked);
     }

@@ -7,6 +7,8 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -35,9 +37,9 @@ import org.jspecify.annotations.Nullable;
  * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
  * retry time, and does not wait for itself.
  *
- * <p>Permits for calls in flight are taken last. A call that waits for other limits takes them after that wait, if its
- * maximum wait for them is as long, or the limit is adaptive. This is a second step of the same kind, which follows the first
- * ({@link TwoSteps}).
+ * <p>Permits for calls in flight are taken last, in one {@linkplain #places order}. A call that waits for other limits takes them
+ * after that wait, if its maximum wait for them is as long, or the limit is adaptive; and one that waits for a permit of one limit
+ * takes those of the limits behind it later. This is a second step of the same kind, which follows the first ({@link TwoSteps}).
  *
  * <p>If a call ends before it can proceed, all of its permits are refunded before the caller is notified: after a rejection,
  * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
@@ -188,35 +190,56 @@ public final class AllOf {
     }
 
     /**
-     * Represents a permit for a call in flight that is requested after the wait for the other limits, so that no waiting
-     * caller holds it. The maximum wait for it counts from the decision.
-     *
-     * @param claim with a limiter in memory, or one that does not block
-     * @param othersWaitNanos how long the call has to wait for its other limits
-     * @param asked the decision of the check of the claim
-     * @return a reservation that holds nothing; null if the claim must be reserved immediately: the limit does not count calls in
-     *     flight, the call does not wait, or its maximum wait is shorter than the wait for the other limits and the limit is not
-     *     adaptive
+     * Returns the numbers of the claims for places, in the order in which every call takes them: so no two calls hold places
+     * crosswise and wait for each other, whatever their priorities. Adaptive limits come last, because they would take the wait for
+     * another place for the time of the call; else the order is that of names and keys, which is the same on all instances.
      */
-    static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
-        return mayTakePlaceLater(claim, othersWaitNanos)
-                ? new Later(
-                        Claim.of(
-                                claim.limiter(),
-                                claim.key(),
-                                claim.permits(),
-                                Math.max(0, claim.maxWaitNanos() - othersWaitNanos),
-                                claim.rank()),
-                        asked)
-                : null;
+    static List<Integer> places(Claim[] claims) {
+        List<Integer> places = new ArrayList<>(1);
+        for (int i = 0; i < claims.length; i++) {
+            if (isPlace(claims[i])) {
+                places.add(i);
+            }
+        }
+        if (places.size() > 1) {
+            places.sort(Comparator.comparing((Integer place) -> findsItsLimit(claims[place]))
+                    .thenComparing(place -> claims[place].limiter().limit().name())
+                    .thenComparing(
+                            place -> CanonicalKey.textOrNull(claims[place].key()),
+                            Comparator.nullsFirst(Comparator.naturalOrder())));
+        }
+        return places;
     }
 
-    static boolean mayTakePlaceLater(Claim claim, long othersWaitNanos) {
-        return othersWaitNanos > 0
-                && isPlace(claim)
-                // A limit that seeks itself would take the sleep for the time of the call.
-                && (claim.maxWaitNanos() >= othersWaitNanos || findsItsLimit(claim))
-                && (isInMemory(claim) || claim.limiter() instanceof JointRateLimiter);
+    /**
+     * Returns whether a call takes a place after a wait, so that no waiting caller holds it ({@link Later}).
+     *
+     * @param behind whether the call waits for a place that comes before
+     * @param othersWaitNanos how long the call has to wait for limits that count over time
+     * @param holding as of {@link #holdsPlaceAsleep}
+     */
+    static boolean takesPlaceLater(Claim claim, boolean behind, long othersWaitNanos, boolean holding) {
+        boolean later = findsItsLimit(claim)
+                ? behind || othersWaitNanos > 0
+                : claim.maxWaitNanos() > 0
+                        && (behind || (othersWaitNanos > 0 && claim.maxWaitNanos() >= othersWaitNanos && !holding));
+        return later && isPlace(claim) && (isInMemory(claim) || claim.limiter() instanceof JointRateLimiter);
+    }
+
+    /**
+     * Returns whether a call may not wait for one of its places as long as for its other limits, so that it takes the place at once.
+     * Then it takes all of them at once, for their order; but for those of adaptive limits, which come last.
+     */
+    static boolean holdsPlaceAsleep(Claim[] claims, long othersWaitNanos) {
+        for (Claim claim : claims) {
+            if (claim.maxWaitNanos() > 0
+                    && claim.maxWaitNanos() < othersWaitNanos
+                    && isPlace(claim)
+                    && !findsItsLimit(claim)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static boolean findsItsLimit(Claim claim) {

@@ -4,6 +4,7 @@ import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 
@@ -12,6 +13,11 @@ import java.util.concurrent.CompletionStage;
  * {@link AllOf} otherwise has. {@link #reserveAsync}, {@link #peekAsync} and {@link #lookAsync} do not block.
  */
 public interface JointRateLimiter extends RateLimiter {
+
+    /** Returns the time of this limiter in nanoseconds, from which the maximum wait of a call is counted. */
+    default long nanos() {
+        return Ticker.system().nanos();
+    }
 
     /** Returns whether {@link #reserveAll} of this limiter also decides for another one. */
     boolean decidesWith(RateLimiter other);

@@ -15,14 +15,18 @@ final class MemoryClaims {
     /** As {@link AllOf#reserve(Claim[])}. */
     static Reservation reserve(Claim[] claims) {
         Reservation[] members = new Reservation[claims.length];
-        Reservation refusal = take(claims, members, 0);
+        Reservation refusal = take(claims, members, 0, false);
         return refusal != null ? refusal : TwoSteps.of(members);
     }
 
-    /** As {@link JointRateLimiter#reserveAll}. */
-    static List<Reservation> take(Claim[] claims, long othersWaitNanos) {
+    /**
+     * As {@link JointRateLimiter#reserveAll}.
+     *
+     * @param queued whether the call waits for a place that is not among the claims
+     */
+    static List<Reservation> take(Claim[] claims, long othersWaitNanos, boolean queued) {
         Reservation[] members = new Reservation[claims.length];
-        Reservation refusal = take(claims, members, othersWaitNanos);
+        Reservation refusal = take(claims, members, othersWaitNanos, queued);
         return refusal != null ? List.of(refusal) : List.of(members);
     }
 
@@ -35,7 +39,8 @@ final class MemoryClaims {
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
      * @return null if all have been taken
      */
-    private static @Nullable Reservation take(Claim[] claims, Reservation[] members, long othersWaitNanos) {
+    private static @Nullable Reservation take(
+            Claim[] claims, Reservation[] members, long othersWaitNanos, boolean queued) {
         boolean places = hasPlaces(claims);
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
@@ -44,7 +49,7 @@ final class MemoryClaims {
             if (refusals != null) {
                 return AllOf.refused(claims, refusals);
             }
-            int refused = reserveLocked(claims, members, locked, places, othersWaitNanos);
+            int refused = reserveLocked(claims, members, locked, places, othersWaitNanos, queued);
             if (refused < 0) {
                 return null;
             }
@@ -66,14 +71,14 @@ final class MemoryClaims {
 
     /** As {@link #reserveAsked}, with the locks of the first claims. */
     private static int reserveLocked(
-            Claim[] claims, Reservation[] members, int locked, boolean places, long othersWaitNanos) {
+            Claim[] claims, Reservation[] members, int locked, boolean places, long othersWaitNanos, boolean queued) {
         long locks = 0;
         for (int i = 0; i < locked; i++) {
             locks |= 1L << ((MemoryLimiter) claims[i].limiter()).lock(members[i]);
         }
         JointLocks.lock(locks, places);
         try {
-            return reserveAsked(claims, members, places, othersWaitNanos);
+            return reserveAsked(claims, members, places, othersWaitNanos, queued);
         } finally {
             JointLocks.unlock(locks, places);
         }
@@ -121,13 +126,15 @@ final class MemoryClaims {
      * @param places whether some of them are places for calls in flight, which come last
      * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */
-    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
+    private static int reserveAsked(
+            Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos, boolean queued) {
         int refused = -1;
         boolean decided = false;
         try {
             refused = reserveRates(claims, members, places);
             if (places && refused < 0) {
-                refused = reservePlaces(claims, members, Math.max(othersWaitNanos, longestWait(claims, members)));
+                long wait = Math.max(othersWaitNanos, longestWait(claims, members));
+                refused = reservePlaces(claims, members, wait, queued);
             }
             decided = refused < 0;
             return refused;
@@ -152,20 +159,20 @@ final class MemoryClaims {
         return -1;
     }
 
-    private static int reservePlaces(Claim[] claims, Reservation[] members, long othersWaitNanos) {
-        for (int i = 0; i < claims.length; i++) {
+    private static int reservePlaces(Claim[] claims, Reservation[] members, long othersWaitNanos, boolean queued) {
+        boolean behind = queued;
+        boolean holding = AllOf.holdsPlaceAsleep(claims, othersWaitNanos);
+        for (int i : AllOf.places(claims)) {
             Claim claim = claims[i];
-            if (!AllOf.isPlace(claim)) {
+            if (AllOf.takesPlaceLater(claim, behind, othersWaitNanos, holding)) {
+                members[i] = Later.of(claim, members[i].decision());
                 continue;
             }
-            Reservation later =
-                    othersWaitNanos > 0 ? AllOf.placeLater(claim, othersWaitNanos, members[i].decision()) : null;
-            members[i] = later != null
-                    ? later
-                    : ((MemoryLimiter) claim.limiter()).reserveAsked(members[i], claim.maxWaitNanos());
+            members[i] = ((MemoryLimiter) claim.limiter()).reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;
             }
+            behind |= members[i].mayWait();
         }
         return -1;
     }

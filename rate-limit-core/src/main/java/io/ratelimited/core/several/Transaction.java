@@ -7,6 +7,7 @@ import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -45,6 +46,8 @@ final class Transaction {
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
+    /** Whether the call waits for a place that it has claimed. */
+    private boolean queued;
 
     /** Groups to ask about a call that is refused, so that the refusal names all. */
     private List<Group> unasked = List.of();
@@ -139,7 +142,7 @@ final class Transaction {
     private boolean asksFirst(List<Group> remote) {
         return remote.size() > 1
                 || takeTogether == null
-                || AllOf.mayTakePlaceLater(claims[remote.get(0).numbers.get(0)], wait);
+                || AllOf.takesPlaceLater(claims[remote.get(0).numbers.get(0)], false, wait, false);
     }
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
@@ -252,8 +255,7 @@ final class Transaction {
         Group group = groups.get(next);
         return take(group, next + 1 == groups.size()).thenCompose(decided -> {
             for (int i = 0; i < decided.size(); i++) {
-                taken[group.numbers.get(i)] = decided.get(i);
-                wait = Math.max(wait, decided.get(i).waitNanos());
+                took(group.numbers.get(i), decided.get(i));
             }
             @Nullable Decision[] own = refusals(decided);
             if (own == null) {
@@ -266,6 +268,12 @@ final class Transaction {
             unasked = groups.stream().filter(each -> !each.equals(group)).toList();
             return completed(false);
         });
+    }
+
+    private void took(int number, Reservation decided) {
+        taken[number] = decided;
+        wait = Math.max(wait, decided.waitNanos());
+        queued |= AllOf.isPlace(claims[number]) && decided.mayWait() && !(decided instanceof Later);
     }
 
     /** By the number in the group; null if it was admitted. One that waits may have been refused after the others. */
@@ -283,24 +291,45 @@ final class Transaction {
     private CompletableFuture<List<Reservation>> take(Group group, boolean isLast) {
         Claim[] all = group.numbers.stream().map(number -> claims[number]).toArray(Claim[]::new);
         if (group.inMemory) {
-            return completed(MemoryClaims.take(all, wait));
+            return completed(MemoryClaims.take(all, wait, queued));
         }
         if (all.length > 1 && takeTogether != null) {
             return takeTogether
                     .apply(Stream.of(all).map(claim -> stated(claim, isLast)).toList(), wait)
                     .toCompletableFuture();
         }
-        return all(group.numbers, number -> {
-            Claim claim = stated(claims[number], isLast && all.length == 1);
-            Decision decision = asked[number];
-            Reservation later = decision == null ? null : AllOf.placeLater(claim, wait, decision);
-            return later != null
-                    ? completed(later)
-                    : take.apply(claim).thenApply(one -> {
-                        taken[number] = one;
-                        return one;
-                    });
+        List<Integer> rates = group.numbers.stream()
+                .filter(number -> !AllOf.isPlace(claims[number]))
+                .toList();
+        List<Integer> places =
+                AllOf.places(all).stream().map(group.numbers::get).toList();
+        boolean last = isLast && all.length == 1;
+        return all(rates, number -> takeOne(number, last))
+                .thenCompose(done -> takePlaces(places.iterator(), AllOf.holdsPlaceAsleep(all, wait), last))
+                .thenApply(done ->
+                        group.numbers.stream().map(number -> taken[number]).toList());
+    }
+
+    private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
+        return take.apply(stated(claims[number], isLast)).thenApply(one -> {
+            took(number, one);
+            return one;
         });
+    }
+
+    /** Takes places one after the other, in their order; those behind one for which the call waits, later. */
+    private CompletableFuture<?> takePlaces(Iterator<Integer> places, boolean holding, boolean isLast) {
+        while (places.hasNext()) {
+            int number = places.next();
+            Decision decision = asked[number];
+            if (decision == null || !AllOf.takesPlaceLater(claims[number], queued, wait, holding)) {
+                return takeOne(number, isLast)
+                        .thenCompose(one -> takePlaces(places, holding, isLast))
+                        .toCompletableFuture();
+            }
+            taken[number] = Later.of(claims[number], decision);
+        }
+        return completed(true);
     }
 
     /** The claim, which says whether other limits decide after it. */

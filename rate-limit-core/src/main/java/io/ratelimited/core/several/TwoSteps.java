@@ -9,9 +9,9 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A call that takes its places after a wait, so that no sleeper holds them: a transaction over the limits for which it waits,
- * then one over all of the places. They are taken in one step, as by a call that need not wait: so no two calls hold places
- * crosswise and wait for each other. They are taken once, however often the caller waits. Thread-safe.
+ * A call that takes places after a wait: a transaction over the limits for which it waits, then one over the places that are
+ * left, as of a call that need not wait. So no sleeper holds places, and a call that waits for a place holds only those before it
+ * in the {@linkplain AllOf#places order of all calls}. They are taken once, however often the caller waits. Thread-safe.
  */
 final class TwoSteps extends JointReservation {
 
@@ -40,7 +40,7 @@ final class TwoSteps extends JointReservation {
     private Claim[] claims() {
         return Arrays.stream(all)
                 .filter(Later.class::isInstance)
-                .map(later -> ((Later) later).claim())
+                .map(later -> ((Later) later).rest())
                 .toArray(Claim[]::new);
     }
 
@@ -127,9 +127,9 @@ final class TwoSteps extends JointReservation {
         }
     }
 
-    /** Of the limits that a call waits for in two steps, those with places learn from its time. */
     @Override
     public void awaitCaller() {
+        super.awaitCaller();
         Reservation places = second();
         if (places != null) {
             places.awaitCaller();
@@ -138,6 +138,7 @@ final class TwoSteps extends JointReservation {
 
     @Override
     public void callerCame(long nanos) {
+        super.callerCame(nanos);
         Reservation places = second();
         if (places != null) {
             places.callerCame(nanos);

@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -50,6 +51,11 @@ class FarLimiter implements JointRateLimiter {
     }
 
     @Override
+    public long nanos() {
+        return ((MemoryLimiter) own).nanos();
+    }
+
+    @Override
     public boolean decidesWith(RateLimiter other) {
         return other instanceof FarLimiter far && far.network == network;
     }
@@ -63,19 +69,12 @@ class FarLimiter implements JointRateLimiter {
                         claim.maxWaitNanos(),
                         claim.rank()))
                 .toArray(Claim[]::new);
-        List<Reservation> taken = MemoryClaims.take(near, othersWaitNanos);
+        List<Reservation> taken = MemoryClaims.take(near, othersWaitNanos, false);
         return taken.size() < claims.size()
                 ? taken
                 : IntStream.range(0, claims.size())
                         .mapToObj(i -> taken.get(i) instanceof Later later
-                                ? new Later(
-                                        Claim.of(
-                                                claims.get(i).limiter(),
-                                                later.claim().key(),
-                                                later.claim().permits(),
-                                                later.claim().maxWaitNanos(),
-                                                later.claim().rank()),
-                                        later.decision())
+                                ? new Later(claims.get(i), later.decision(), later.asked())
                                 : taken.get(i))
                         .toList();
     }

@@ -182,9 +182,9 @@ class LostPermitsTest {
     @ValueSource(booleans = {true, false})
     void whoIsCrowdedOutBetweenTheTwoStepsGivesAllBack(boolean blocking) throws Exception {
         Reservation place = classes.reserve(Call.of("key", 1, 0, 0));
-        RateLimiter watched = watched(five, this::crowdOut);
+        RateLimiter watched = watched(classes, this::crowdOut);
         Reservation call =
-                AllOf.reserve(List.of(claim(rate, HOUR), Claim.of(classes, "key", 1, HOUR, 1), claim(watched, HOUR)));
+                AllOf.reserve(List.of(claim(rate, HOUR), Claim.of(watched, "key", 1, HOUR, 1), claim(five, HOUR)));
         assertThat(waitForTheRate(call, blocking).call()).isFalse();
         assertThat(call.isRefused()).isTrue();
         assertThat(AllOf.decisive(AllOf.refusals(call))).isOne();
@@ -199,8 +199,8 @@ class LostPermitsTest {
         Reservation place = classes.reserve(Call.of("key", 1, 0, 0));
         RateLimiter far =
                 new FarLimiter(limiter(Limit.of("far", Algorithm.TOKEN_BUCKET).rate("1/h")), Runnable::run);
-        RateLimiter watched = watched(five, this::crowdOut);
-        List<Claim> claims = List.of(Claim.of(classes, "key", 1, HOUR, 1), claim(watched, HOUR), claim(far, HOUR));
+        RateLimiter watched = watched(classes, this::crowdOut);
+        List<Claim> claims = List.of(Claim.of(watched, "key", 1, HOUR, 1), claim(five, HOUR), claim(far, HOUR));
         Reservation call = blocking
                 ? AllOf.reserve(claims)
                 : AllOf.reserveAsync(claims).toCompletableFuture().join();

@@ -501,6 +501,11 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public long nanos() {
+        return clock.ticker().nanos();
+    }
+
+    @Override
     public int lock(Reservation asked) {
         return JointLocks.number(whole, ((CellReservation) asked).key());
     }

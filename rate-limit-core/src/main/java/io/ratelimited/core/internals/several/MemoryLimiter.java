@@ -3,6 +3,7 @@ package io.ratelimited.core.internals.several;
 import io.ratelimited.core.Call;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,6 +20,9 @@ public interface MemoryLimiter extends RateLimiter {
      * @return the rejection, or data that only {@link #reserveAsked} uses
      */
     Reservation ask(Call call, @Nullable Reservation earlier);
+
+    /** Returns the time of the limiter: {@link Ticker#nanos}. */
+    long nanos();
 
     /** Returns the number in {@link JointLocks} of the key of the first step. */
     int lock(Reservation asked);

@@ -380,6 +380,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
+    public long nanos() {
+        return context.ticker().nanos();
+    }
+
+    @Override
     public boolean decidesWith(RateLimiter other) {
         return other instanceof RemoteLimiter remote && remote.connection() == connection();
     }

@@ -158,6 +158,11 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
+    public long nanos() {
+        return ticker.nanos();
+    }
+
+    @Override
     public int lock(Reservation asked) {
         return JointLocks.number(this, ((ConcurrencyReservation) asked).cell().key());
     }
