@@ -44,8 +44,8 @@ local function concurrency()
   end
 
   function concurrency.decide(s, permits, a, b, longest)
-    -- A peek for a call that may wait asks whether the call would be refused at once.
-    local may = s.used + permits <= s.permits or (op == 'peek' and longest > 0)
+    -- Whoever only asks about a call that may wait asks whether it would be refused at once.
+    local may = s.used + permits <= s.permits or (op ~= 'take' and longest > 0)
     return may and 0 or UNKNOWN
   end
 
