@@ -57,8 +57,7 @@ class LinearizabilityTest {
                 ChangeOfBurstHistory.class,
                 ChangeOfAlgorithmHistory.class,
                 ChangeOfConcurrencyHistory.class,
-                AdaptiveClassesHistory.class,
-                SharesHistory.class);
+                AdaptiveClassesHistory.class);
     }
 
     /** A cell of one word, one of an immutable state, one with a guard. The proofs do it for every kind. */
@@ -118,7 +117,7 @@ class LinearizabilityTest {
         Actor second = new Actor(take, List.of(2, 0));
         new ModelCheckingOptions()
                 .iterations(0)
-                .invocationsPerIteration(200)
+                .invocationsPerIteration(40)
                 .addCustomScenario(new ExecutionScenario(
                         List.of(before), List.of(List.of(takeBatch, endBatch), List.of(ask, second)), List.of(), null))
                 .check(SharesHistory.class);
