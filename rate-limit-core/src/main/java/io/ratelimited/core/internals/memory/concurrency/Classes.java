@@ -4,7 +4,6 @@ import io.ratelimited.core.Limit;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -55,7 +54,7 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
      * @param most permits that may be in use when the highest class, or one within its share, takes some: at least as many
      * @param used permits in use by each class; null where there are no shares
      */
-    long ceiling(int rank, long permits, long places, long most, @Nullable AtomicIntegerArray used) {
+    long ceiling(int rank, long permits, long places, long most, int @Nullable [] used) {
         long own = rank == 0 ? most : places;
         if (rank == 0 && used == null) {
             return own;
@@ -65,7 +64,7 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
         }
         long left = own - rank * (long) Math.ceil(RESERVED * places);
         for (int other = 0; used != null && other < number; other++) {
-            left -= other == rank ? 0 : Math.max(0, floor(other, places) - used.get(other));
+            left -= other == rank ? 0 : Math.max(0, floor(other, places) - used[other]);
         }
         return Math.max(1, left);
     }
@@ -83,8 +82,8 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
     }
 
     /** Returns whether a class may pass better ones that wait. */
-    boolean isWithinShare(int rank, long permits, long places, @Nullable AtomicIntegerArray used) {
-        return used != null && used.get(rank) + permits <= floor(rank, places);
+    boolean isWithinShare(int rank, long permits, long places, int @Nullable [] used) {
+        return used != null && used[rank] + permits <= floor(rank, places);
     }
 
     /** A call that waits may be of a class that a change of the limit has taken away. */

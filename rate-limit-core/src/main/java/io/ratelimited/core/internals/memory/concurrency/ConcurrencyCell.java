@@ -10,7 +10,6 @@ import io.ratelimited.core.internals.several.JointLocks;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
@@ -19,8 +18,13 @@ import org.jspecify.annotations.Nullable;
  * stand in a queue, first come, first served: while one waits, new callers queue behind it, and each call that ends hands
  * its permits to the head.
  *
+ * <p>Where a class has a share, its permits are also counted by class. The word and these counts change together, under
+ * the monitor of the queue, and calls are decided under it. Otherwise a permit of the share could be seen as used and as
+ * kept free, both at once.
+ *
  * <p>No permit is lost between the word and the queue: a waiter raises {@link #waiting} before it reads the word again,
- * and a release lowers the word before it reads {@link #waiting}, so one of the two sees the other.
+ * and a release lowers the word before it reads {@link #waiting}, so one of the two sees the other. An admission wakes
+ * nobody: it uses at least as many permits as other calls no longer have to leave free for its class.
  */
 final class ConcurrencyCell {
 
@@ -42,8 +46,11 @@ final class ConcurrencyCell {
     private final ClassQueue<QueuedReservation> queue = new ClassQueue<>();
     /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
     private long standingSince;
-    /** Permits in use by rank, of calls admitted since a class has a share; null before. */
-    private volatile @Nullable AtomicIntegerArray usedByRank;
+    /**
+     * Permits in use by rank, of calls admitted since a class has a share; null before. Set once; its elements are guarded by
+     * the queue.
+     */
+    private volatile int @Nullable [] usedByRank;
     /** Times at which calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
     private final Map<ConcurrencyReservation, Long> leased = new LinkedHashMap<>(0);
     /** Whether {@link #leased} ever had an entry. */
@@ -69,8 +76,10 @@ final class ConcurrencyCell {
     ConcurrencyReservation reserve(
             ConcurrencyLimiter.Parameters parameters, long permits, int rank, long maxWaitNanos) {
         endLeases();
-        int outcome =
-                waiting > 0 && mustQueue(rank, permits) ? refusal(permits, rank) : take(parameters, permits, rank);
+        int[] counts = usedByRank;
+        int outcome = waiting > 0 && mustQueue(rank, permits)
+                ? refusal(permits, rank)
+                : take(parameters, permits, rank, counts);
         if (outcome == GONE) {
             return null;
         }
@@ -78,7 +87,7 @@ final class ConcurrencyCell {
         if (outcome == FULL && adaptive != null) {
             long now = limiter.ticker().nanos();
             if (forgetsLimit(adaptive, now)) {
-                outcome = take(parameters, permits, rank);
+                outcome = take(parameters, permits, rank, counts);
             }
             if (outcome == FULL) {
                 adaptive.full(now, used());
@@ -95,7 +104,7 @@ final class ConcurrencyCell {
                         this, permits, rank, limiter.ticker().nanos())
                 : new ConcurrencyReservation(this, permits, rank, outcome);
         if (outcome == ADMITTED) {
-            startLease(count(call));
+            admitted(call, counts);
             if (adaptive != null && inUse >= adaptive.watched()) {
                 adaptive.admitted(call.start(), inUse);
             }
@@ -142,19 +151,19 @@ final class ConcurrencyCell {
         }
     }
 
-    /** Counts the permits of an admitted call among those of its class. */
-    private ConcurrencyReservation count(ConcurrencyReservation call) {
-        AtomicIntegerArray counts = usedByRank;
+    /** @param counts those in which the call was counted; null if in none */
+    private void admitted(ConcurrencyReservation call, int @Nullable [] counts) {
         if (counts != null) {
             call.counted();
-            counts.addAndGet(call.rank(), (int) call.permits());
         }
-        return call;
+        startLease(call);
     }
 
     private void countRanks() {
-        if (usedByRank == null && limiter.classes().hasShares()) {
-            usedByRank = new AtomicIntegerArray(Classes.MOST);
+        if (limiter.classes().hasShares()) {
+            synchronized (queue) {
+                usedByRank = usedByRank == null ? new int[Classes.MOST] : usedByRank;
+            }
         }
     }
 
@@ -164,9 +173,10 @@ final class ConcurrencyCell {
         if (classes.number() == 1) {
             return true;
         }
-        boolean withinShare = classes.isWithinShare(rank, permits, places(false), usedByRank);
         synchronized (queue) {
-            return withinShare ? queue.has(rank) : queue.hasUpTo(rank);
+            return classes.isWithinShare(rank, permits, places(false), usedByRank)
+                    ? queue.has(rank)
+                    : queue.hasUpTo(rank);
         }
     }
 
@@ -176,10 +186,10 @@ final class ConcurrencyCell {
             return NEVER;
         }
         endLeases();
-        boolean fits = fits(Math.max(0, inUse), permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
+        boolean fits = fits(permits, rank) && (waiting == 0 || !mustQueue(rank, permits));
         AdaptiveLimit adaptive = limiter.adaptive();
         if (!fits && adaptive != null && forgetsLimit(adaptive, limiter.ticker().nanos())) {
-            fits = fits(used(), permits, rank);
+            fits = fits(permits, rank);
         }
         return fits || mayWait(rank, maxWaitNanos) ? ADMITTED : FULL;
     }
@@ -208,19 +218,26 @@ final class ConcurrencyCell {
         return adaptive == null ? maxConcurrent() : adaptive.places(best);
     }
 
-    /** A call that may go at all goes when it is alone, whatever limit was found. */
-    private boolean fits(long used, long permits, int rank) {
-        return fits(limiter.parameters(), used, permits, rank);
+    /** Returns whether {@link #take} would find the permits free now. */
+    private boolean fits(long permits, int rank) {
+        int[] counts = usedByRank;
+        if (counts == null) {
+            return fits(limiter.parameters(), used(), permits, rank, null);
+        }
+        synchronized (queue) {
+            return fits(limiter.parameters(), used(), permits, rank, counts);
+        }
     }
 
-    private boolean fits(ConcurrencyLimiter.Parameters parameters, long used, long permits, int rank) {
+    /** A call that may go at all goes when it is alone, whatever limit was found. */
+    private boolean fits(
+            ConcurrencyLimiter.Parameters parameters, long used, long permits, int rank, int @Nullable [] counts) {
         if (parameters.plain()) {
             return used + permits <= parameters.maxConcurrent();
         }
         Classes classes = parameters.classes();
         long places = places(false);
-        long ceiling =
-                classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), usedByRank);
+        long ceiling = classes.number() == 1 ? places : classes.ceiling(rank, permits, places, places(true), counts);
         return used + permits <= ceiling || (used == 0 && limiter.adaptive() != null);
     }
 
@@ -242,7 +259,21 @@ final class ConcurrencyCell {
         return permits > heaviest(limiter.parameters(), rank) ? NEVER : FULL;
     }
 
-    private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank) {
+    /** @param counts of the permits by class, which count those taken; null for none */
+    private int take(ConcurrencyLimiter.Parameters parameters, long permits, int rank, int @Nullable [] counts) {
+        if (counts == null) {
+            return takeFree(parameters, permits, rank, null);
+        }
+        synchronized (queue) {
+            int outcome = takeFree(parameters, permits, rank, counts);
+            if (outcome == ADMITTED) {
+                counts[rank] += (int) permits;
+            }
+            return outcome;
+        }
+    }
+
+    private int takeFree(ConcurrencyLimiter.Parameters parameters, long permits, int rank, int @Nullable [] counts) {
         while (true) {
             long used = inUse;
             if (used == RETIRED) {
@@ -251,7 +282,7 @@ final class ConcurrencyCell {
             if (permits > heaviest(parameters, rank)) {
                 return NEVER;
             }
-            if (!fits(parameters, used, permits, rank)) {
+            if (!fits(parameters, used, permits, rank, counts)) {
                 return FULL;
             }
             if (IN_USE.compareAndSet(this, used, used + permits)) {
@@ -307,19 +338,20 @@ final class ConcurrencyCell {
 
     /** Decides the first call that can be decided, and takes it out of the queue; null for none. */
     private @Nullable QueuedReservation serveOne() {
+        int[] counts = usedByRank;
         boolean behind = false;
         for (int rank = 0; rank < queue.ranks(); rank++) {
             QueuedReservation head = queue.first(rank);
             if (head == null
-                    || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), usedByRank))) {
+                    || (behind && !limiter.classes().isWithinShare(rank, head.permits(), places(false), counts))) {
                 continue;
             }
-            int outcome = take(limiter.parameters(), head.permits(), rank);
+            int outcome = take(limiter.parameters(), head.permits(), rank, counts);
             if (outcome == ADMITTED || outcome == NEVER) {
                 if (outcome == ADMITTED) {
                     head.started(
                             limiter.adaptive() == null ? 0 : limiter.ticker().nanos());
-                    startLease(count(head));
+                    admitted(head, counts);
                 }
                 head.decided(outcome);
                 queue.remove(rank, head);
@@ -360,11 +392,7 @@ final class ConcurrencyCell {
                 leased.remove(call);
             }
         }
-        AtomicIntegerArray counts = usedByRank;
-        if (counts != null && call.isCounted()) {
-            counts.addAndGet(call.rank(), (int) -call.permits());
-        }
-        long used = IN_USE.addAndGet(this, -call.permits());
+        long used = free(call);
         AdaptiveLimit adaptive = limiter.adaptive();
         if (adaptive != null) {
             adaptive.ended(call.start(), used + call.permits(), used, waiting > 0, end);
@@ -373,6 +401,18 @@ final class ConcurrencyCell {
             serve();
         }
         limiter.removeIfIdle(key);
+    }
+
+    /** Returns the permits that are still in use. */
+    private long free(ConcurrencyReservation call) {
+        int[] counts = usedByRank;
+        if (counts == null || !call.isCounted()) {
+            return IN_USE.addAndGet(this, -call.permits());
+        }
+        synchronized (queue) {
+            counts[call.rank()] -= (int) call.permits();
+            return IN_USE.addAndGet(this, -call.permits());
+        }
     }
 
     /** Retires this cell if it has no call in flight and none waiting; returns whether it did. */

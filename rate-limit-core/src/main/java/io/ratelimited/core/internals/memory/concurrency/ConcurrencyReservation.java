@@ -124,12 +124,22 @@ class ConcurrencyReservation implements Reservation {
 
     @Override
     public final void release(End end) {
-        if (state == ADMITTED && STATE.compareAndSet(this, ADMITTED, ENDED)) {
-            cell.release(this, end);
-        } else if (state == AT_CALLER) {
-            callerCame(0);
-            release(end);
+        int now = state;
+        while (now == ADMITTED || now == AT_CALLER) {
+            if (STATE.compareAndSet(this, now, ENDED)) {
+                ended(now, end);
+                return;
+            }
+            now = state;
         }
+    }
+
+    private void ended(int before, End end) {
+        AdaptiveLimit adaptive = cell.limiter().adaptive();
+        if (adaptive != null && before == AT_CALLER) {
+            adaptive.atCaller(-permits);
+        }
+        cell.release(this, end);
     }
 
     @Override

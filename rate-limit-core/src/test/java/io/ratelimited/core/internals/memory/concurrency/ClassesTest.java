@@ -79,11 +79,10 @@ class ClassesTest {
                 .priorities(PRIORITIES)
                 .shares(Map.of("batch", 0.1))
                 .build());
-        java.util.concurrent.atomic.AtomicIntegerArray used =
-                new java.util.concurrent.atomic.AtomicIntegerArray(Classes.MOST);
+        int[] used = new int[Classes.MOST];
         long ceiling = classes.ceiling(0, 1, 20, 33, used);
         assertThat(ceiling).isEqualTo(31);
-        used.set(0, (int) ceiling);
+        used[0] = (int) ceiling;
         assertThat(classes.ceiling(2, 1, 20, 33, used)).isGreaterThan(ceiling);
         assertThat(classes.ceiling(1, 1, 20, 33, used)).isLessThan(20);
     }

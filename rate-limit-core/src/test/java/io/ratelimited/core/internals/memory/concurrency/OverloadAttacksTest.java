@@ -6,6 +6,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.core.several.AllOf;
@@ -17,6 +18,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.PriorityQueue;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -208,6 +211,39 @@ class OverloadAttacksTest {
         assertThat(found().inFlight()).isZero();
         assertThat(limiter.reserve(null, 1, 0).isRefused()).isFalse();
         assertThat(limiter.reserve(null, 1, 0).isRefused()).isTrue();
+    }
+
+    /** The states of a call change in one thread while it ends in another. */
+    @Test
+    void aCallWhoseCallerComesWhileItEndsIsReleased() throws Exception {
+        AtomicReference<Reservation> ends = new AtomicReference<>(limiter.reserve(null, 1, 0));
+        AtomicReference<Reservation> comes = new AtomicReference<>();
+        AtomicBoolean done = new AtomicBoolean();
+        Threads.run(2, thread -> {
+            if (thread == 0) {
+                while (!done.get()) {
+                    Reservation call = ends.get();
+                    comes.set(call);
+                    for (int i = 0; i < 100; i++) {
+                        call.awaitCaller();
+                        call.callerCame(0);
+                    }
+                    Thread.yield();
+                }
+            } else {
+                for (int i = 0; i < 5_000; i++) {
+                    while (comes.get() != ends.get()) {
+                        Thread.yield();
+                    }
+                    ends.get().release();
+                    ends.set(limiter.reserve(null, 1, 0));
+                }
+                done.set(true);
+            }
+            return null;
+        });
+        ends.get().release();
+        assertThat(found().inFlight()).isZero();
     }
 
     @Test
