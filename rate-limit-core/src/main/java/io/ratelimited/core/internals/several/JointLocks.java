@@ -87,6 +87,19 @@ public final class JointLocks {
         }
     }
 
+    /** Runs code that takes a lock of its own, and what it is to run {@link #outside} when it has returned. */
+    public static <T> T postponing(Supplier<T> code) {
+        if (AFTERWARDS.get() != null) {
+            return code.get();
+        }
+        lock(0, true);
+        try {
+            return code.get();
+        } finally {
+            unlock(0, true);
+        }
+    }
+
     /**
      * Takes locks.
      *

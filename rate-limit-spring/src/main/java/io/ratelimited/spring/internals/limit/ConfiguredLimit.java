@@ -420,7 +420,7 @@ public final class ConfiguredLimit implements NamedLimit {
         tiers.values().forEach(tier -> tier.reset(key));
     }
 
-    /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */
+    /** Ends every wait. */
     void close() {
         limiters().forEach(RateLimiter::close);
         candidates.close();

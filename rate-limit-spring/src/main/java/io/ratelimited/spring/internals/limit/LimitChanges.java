@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.backend.SharedChanges;
@@ -24,7 +25,8 @@ import org.jspecify.annotations.Nullable;
  * Changes limits while they are in use, here and for all instances, and follows the changes of other instances. Thread-safe.
  *
  * <ol>
- *   <li>A limit changes under the lock of this object, which nobody holds while a backend or a listener is asked.
+ *   <li>A limit changes under the lock of this object, which nobody holds while a backend or a listener is asked, or while a call
+ *       goes on that a change lets go ({@link #exclude}).
  *   <li>A change for all instances is in force when it is taken from the backend, whoever has made it: in the order in which
  *       changes were made, and in the name of its author. The thread that makes it takes it before it returns.
  *   <li>Reports are added with the lock, so that they are a chain: each begins where the one before it ended.
@@ -74,11 +76,10 @@ public final class LimitChanges {
             ConfiguredLimit limit, Function<ConfiguredLimit, PreparedChange> requested, @Nullable String author) {
         SharedChanges changes = limit.sharedChanges();
         if (changes == null) {
-            Limit changed;
-            synchronized (this) {
+            Limit changed = exclude(() -> {
                 apply(requested.apply(limit), Scope.INSTANCE, author, null);
-                changed = limit.limit();
-            }
+                return limit.limit();
+            });
             reports.send();
             return changed;
         }
@@ -91,13 +92,13 @@ public final class LimitChanges {
             SharedChanges changes,
             Function<ConfiguredLimit, PreparedChange> requested,
             @Nullable String author) {
-        ConfiguredLimit.Shared seen;
-        String text;
-        synchronized (this) {
+        ConfiguredLimit.Shared[] before = new ConfiguredLimit.Shared[1];
+        String text = exclude(() -> {
             take(changes);
-            seen = limit.shared();
-            text = requested.apply(limit).text();
-        }
+            before[0] = limit.shared();
+            return requested.apply(limit).text();
+        });
+        ConfiguredLimit.Shared seen = before[0];
         if (seen.problem() != null && !text.isEmpty()) {
             throw new InvalidRateLimitException(
                     limit.name(),
@@ -129,7 +130,11 @@ public final class LimitChanges {
     }
 
     /** Applies the shared changes that this instance has not applied yet. */
-    private synchronized void take(SharedChanges changes) {
+    private void take(SharedChanges changes) {
+        exclude(() -> takeUntaken(changes));
+    }
+
+    private void takeUntaken(SharedChanges changes) {
         Supplier<SharedChanges.@Nullable Change> untaken = followed.get(changes);
         if (untaken == null) {
             return;
@@ -174,11 +179,7 @@ public final class LimitChanges {
                     "an override lasts from 1 ms to 3650d: " + PropertyText.of(lasting),
                     "Nothing was changed; correct the duration, or omit it for no end.");
         }
-        String text;
-        synchronized (this) {
-            text = budgets.text(limit, budget);
-        }
-        writeBudget(limit, key, text, lasting, author);
+        writeBudget(limit, key, exclude(() -> budgets.text(limit, budget)), lasting, author);
     }
 
     /**
@@ -202,7 +203,7 @@ public final class LimitChanges {
             });
             return;
         }
-        synchronized (this) {
+        exclude(() -> {
             Map<String, Object> before = limit.ownBudget(key);
             if (text.isEmpty()) {
                 limit.budgets().remove(caller);
@@ -212,7 +213,7 @@ public final class LimitChanges {
             }
             String mask = KeyMask.mask(CanonicalKey.text(key));
             reports.add(limit.name(), mask, before, limit.ownBudget(key), Scope.INSTANCE, author, null);
-        }
+        });
         reports.send();
     }
 
@@ -250,12 +251,12 @@ public final class LimitChanges {
                 }));
             }
         }
-        synchronized (this) {
+        exclude(() -> {
             take(changes);
             following.put(limit.name(), limit);
             followNewest(limit, changes);
             budgets.begin(limit, changes);
-        }
+        });
         reports.send();
     }
 
@@ -271,7 +272,14 @@ public final class LimitChanges {
      *
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
-    synchronized void configure(
+    void configure(
+            Collection<ConfiguredLimit> limits,
+            Function<ConfiguredLimit, List<Layer>> configuration,
+            @Nullable String author) {
+        exclude(() -> configureAll(limits, configuration, author));
+    }
+
+    private void configureAll(
             Collection<ConfiguredLimit> limits,
             Function<ConfiguredLimit, List<Layer>> configuration,
             @Nullable String author) {
@@ -291,32 +299,45 @@ public final class LimitChanges {
         for (ConfiguredLimit limit : limits) {
             SharedChanges changes = limit.sharedChanges();
             if (changes != null && limit.isWithoutShared()) {
-                synchronized (this) {
+                exclude(() -> {
                     take(changes);
                     limit.forgetShared();
                     followNewest(limit, changes);
-                }
+                });
             }
         }
         reports.send();
     }
 
     /** Adds the values of its annotation to a limit, before anybody uses it; nothing is reported. */
-    synchronized void complete(ConfiguredLimit limit, List<Layer> configuration) {
-        PreparedChange change = PreparedChange.between(limit, configuration);
-        if (change != null) {
-            change.apply();
-            budgets.limitChanged(limit);
-        }
+    void complete(ConfiguredLimit limit, List<Layer> configuration) {
+        exclude(() -> {
+            PreparedChange change = PreparedChange.between(limit, configuration);
+            if (change != null) {
+                change.apply();
+                budgets.limitChanged(limit);
+            }
+        });
     }
 
-    /** Runs an action while no limit changes. */
-    synchronized void exclude(Runnable action) {
-        action.run();
+    /** Runs an action while no other thread changes a limit. Calls that it lets go continue when it has returned, without the lock. */
+    void exclude(Runnable action) {
+        exclude(() -> {
+            action.run();
+            return action;
+        });
     }
 
-    /** Ends every wait under limits. */
-    synchronized void close(Collection<ConfiguredLimit> limits) {
+    private <T> T exclude(Supplier<T> action) {
+        return JointLocks.postponing(() -> {
+            synchronized (this) {
+                return action.get();
+            }
+        });
+    }
+
+    /** Ends every wait under limits. Without the lock: callers continue here. */
+    void close(Collection<ConfiguredLimit> limits) {
         limits.forEach(ConfiguredLimit::close);
     }
 }

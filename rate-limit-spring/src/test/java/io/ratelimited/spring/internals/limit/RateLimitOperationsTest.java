@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
@@ -12,9 +13,13 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -177,5 +182,68 @@ class RateLimitOperationsTest {
                     assertThat(admitted(context.getBean(RateLimits.class), "alice", 20))
                             .isEqualTo(20);
                 });
+    }
+
+    private final ContextRunner waiting = application.withPropertyValues(
+            "rate-limit.limits.places.algorithm=CONCURRENCY",
+            "rate-limit.limits.places.max-concurrent=1",
+            "rate-limit.limits.places.policy=wait",
+            "rate-limit.limits.places.max-wait=60s");
+
+    /** The call waits for a change by another thread, as one may that asks a service that changes limits. */
+    private static CompletableFuture<Limit> changeElsewhere(RateLimitOperations operations, String rate) {
+        CompletableFuture<Limit> changed =
+                CompletableFuture.supplyAsync(() -> operations.change("search", LimitChange.rate(rate)));
+        return changed.orTimeout(20, TimeUnit.SECONDS);
+    }
+
+    @Test
+    void aCallThatAChangeLetsGoContinuesWithoutTheLockOfChanges() {
+        waiting.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            ReservedPermits first = limits.reserve("places", null, 1);
+            CompletableFuture<Limit> changed = limits.reserveAsync("places", null, 1)
+                    .thenApply(permits -> {
+                        permits.close();
+                        return changeElsewhere(operations, "77/m").join();
+                    });
+            operations.change("places", LimitChange.of("maxConcurrent", "2"));
+            assertThat(changed.join().rate()).hasToString("77/m");
+            first.close();
+        });
+    }
+
+    @Test
+    void aChangeByACallThatAnotherChangeLetsGoComesBehindIt() {
+        waiting.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            ReservedPermits first = limits.reserve("places", null, 1);
+            CompletableFuture<Void> second = limits.reserveAsync("places", null, 1).thenAccept(permits -> {
+                operations.change("places", LimitChange.of("maxConcurrent", "7"));
+                permits.close();
+            });
+            operations.change("places", LimitChange.of("maxConcurrent", "2"));
+            second.join();
+            assertThat(operations.change("places", LimitChange.of("maxWait", "30s")).maxConcurrent())
+                    .isEqualTo(7);
+            first.close();
+        });
+    }
+
+    @Test
+    void aCallWhoseWaitEndsWithTheApplicationContinuesWithoutTheLockOfChanges() {
+        AtomicReference<CompletableFuture<Limit>> changed = new AtomicReference<>();
+        waiting.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            limits.reserve("places", null, 1);
+            changed.set(limits.reserveAsync("places", null, 1).handle((permits, closed) -> {
+                assertThat(closed).isNotNull();
+                return changeElsewhere(operations, "77/m").join();
+            }));
+        });
+        assertThat(changed.get().join().rate()).hasToString("77/m");
     }
 }

@@ -180,7 +180,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
             }
             decided(FULL);
             cancelAlarm();
-            turn.complete(false);
+            JointLocks.outside(() -> turn.complete(false));
             cell().limiter().removeIfIdle(cell().key());
         }
     }
