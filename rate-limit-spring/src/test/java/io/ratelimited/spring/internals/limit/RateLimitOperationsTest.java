@@ -220,13 +220,16 @@ class RateLimitOperationsTest {
             RateLimits limits = context.getBean(RateLimits.class);
             RateLimitOperations operations = context.getBean(RateLimitOperations.class);
             ReservedPermits first = limits.reserve("places", null, 1);
-            CompletableFuture<Void> second = limits.reserveAsync("places", null, 1).thenAccept(permits -> {
-                operations.change("places", LimitChange.of("maxConcurrent", "7"));
-                permits.close();
-            });
+            CompletableFuture<Void> second = limits.reserveAsync("places", null, 1)
+                    .thenAccept(permits -> {
+                        operations.change("places", LimitChange.of("maxConcurrent", "7"));
+                        permits.close();
+                    });
             operations.change("places", LimitChange.of("maxConcurrent", "2"));
             second.join();
-            assertThat(operations.change("places", LimitChange.of("maxWait", "30s")).maxConcurrent())
+            assertThat(operations
+                            .change("places", LimitChange.of("maxWait", "30s"))
+                            .maxConcurrent())
                     .isEqualTo(7);
             first.close();
         });
