@@ -355,8 +355,7 @@ class OpenApiTest {
         for (String refusal : List.of("RateLimited", "RateLimitedWithoutHeaders")) {
             assertThat(JsonPath.<String>read(
                             document,
-                            "$.components.responses." + refusal
-                                    + ".content['application/problem+json'].schema.$ref"))
+                            "$.components.responses." + refusal + ".content['application/problem+json'].schema.$ref"))
                     .isEqualTo("#/components/schemas/RateLimitProblem");
         }
         assertThat(headers(document, "/own", "429")).containsExactlyInAnyOrder("RateLimit", "Retry-After");

@@ -66,9 +66,10 @@ final class FreshBudgets {
         try {
             ticker.restart();
             ticker.autoAdvance();
-            registry.all().forEach(limit -> mementos.computeIfAbsent(
-                            limit.name(), name -> begun ? registry.asConfigured(name) : registry.memento(name))
-                    .run());
+            registry.all()
+                    .forEach(limit -> mementos.computeIfAbsent(
+                                    limit.name(), name -> begun ? registry.asConfigured(name) : registry.memento(name))
+                            .run());
             limiters.forEach(Renewable::renew);
             clients.get().forEach(all -> all.all().forEach(LimitedClient::forget));
             begun = true;

@@ -311,8 +311,7 @@ public final class LimitChanges {
     }
 
     /** Replaces the configuration and the changes of a limit, for tests; nothing is reported. */
-    synchronized void restore(
-            ConfiguredLimit limit, List<Layer> configuration, Map<LimitProperty, Object> changes) {
+    synchronized void restore(ConfiguredLimit limit, List<Layer> configuration, Map<LimitProperty, Object> changes) {
         PreparedChange.restored(limit, configuration, changes).apply();
         budgets.limitChanged(limit);
     }
