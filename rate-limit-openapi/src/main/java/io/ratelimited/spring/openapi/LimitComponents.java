@@ -18,6 +18,7 @@ import java.math.BigDecimal;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +26,7 @@ import org.jspecify.annotations.Nullable;
 final class LimitComponents {
 
     private static final String REFUSAL = "RateLimited";
+    private static final String REFUSAL_WITHOUT_FIELDS = "RateLimitedWithoutHeaders";
     private static final String UNAVAILABLE = "RateLimitUnavailable";
     private static final String OVERLOADED = "RateLimitOverloaded";
     private static final String PROBLEM = "RateLimitProblem";
@@ -91,6 +93,16 @@ final class LimitComponents {
         return reference(REFUSAL);
     }
 
+    /** A refusal by limits that hide their fields, by reference. */
+    ApiResponse refusalWithoutFields() {
+        return reference(REFUSAL_WITHOUT_FIELDS);
+    }
+
+    /** Returns whether a response is {@link #refusalWithoutFields}. */
+    boolean isWithoutFields(ApiResponse response) {
+        return refusalWithoutFields().get$ref().equals(response.get$ref());
+    }
+
     /** The answer to a request that the service has no room for, by reference. */
     ApiResponse overloaded() {
         return reference(OVERLOADED);
@@ -133,29 +145,24 @@ final class LimitComponents {
                         operation.getResponses() == null ? Stream.empty() : operation.getResponses().values().stream())
                 .toList();
         boolean refused = isUsed(refusal(), responses);
+        boolean refusedWithoutFields = isUsed(refusalWithoutFields(), responses);
         boolean overloaded = isUsed(overloaded(), responses);
         Map<String, Header> all = new LinkedHashMap<>(fields);
         all.put(RETRY_AFTER, number("Seconds until a retry can succeed. Absent if no retry can.", 1));
         Components components = document.getComponents();
         all.forEach((name, header) -> {
             boolean used = refused
-                    || (overloaded && name.equals(RETRY_AFTER))
+                    || ((overloaded || refusedWithoutFields) && name.equals(RETRY_AFTER))
                     || responses.stream().anyMatch(response -> refersTo(response, name));
             if (used && isFree(components.getHeaders(), name)) {
                 components.addHeaders(name, header);
             }
         });
-        if (refused && isFree(components.getResponses(), REFUSAL)) {
-            Schema<?> problem = problem();
-            if (isFree(components.getSchemas(), PROBLEM)) {
-                components.addSchemas(PROBLEM, problem);
-                problem = new Schema<>().$ref("#/components/schemas/" + PROBLEM);
-            }
-            ApiResponse refusal = new ApiResponse()
-                    .description("A rate limit rejected the request.")
-                    .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
-            all.keySet().forEach(name -> addHeader(refusal, name));
-            components.addResponses(REFUSAL, refusal);
+        if (refused) {
+            addRefusal(components, REFUSAL, all.keySet());
+        }
+        if (refusedWithoutFields) {
+            addRefusal(components, REFUSAL_WITHOUT_FIELDS, Set.of(RETRY_AFTER));
         }
         if (overloaded && isFree(components.getResponses(), OVERLOADED)) {
             ObjectSchema problem = anyProblem(503);
@@ -174,6 +181,24 @@ final class LimitComponents {
             addFields(unavailable);
             components.addResponses(UNAVAILABLE, unavailable);
         }
+    }
+
+    private void addRefusal(Components components, String name, Set<String> headers) {
+        if (!isFree(components.getResponses(), name)) {
+            return;
+        }
+        Schema<?> problem = problem();
+        if (isFree(components.getSchemas(), PROBLEM)) {
+            components.addSchemas(PROBLEM, problem);
+        }
+        if (problem.equals(components.getSchemas().get(PROBLEM))) {
+            problem = new Schema<>().$ref("#/components/schemas/" + PROBLEM);
+        }
+        ApiResponse refusal = new ApiResponse()
+                .description("A rate limit rejected the request.")
+                .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
+        headers.forEach(header -> addHeader(refusal, header));
+        components.addResponses(name, refusal);
     }
 
     private static boolean isUsed(ApiResponse reference, List<ApiResponse> responses) {

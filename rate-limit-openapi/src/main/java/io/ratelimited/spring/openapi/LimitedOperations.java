@@ -78,11 +78,13 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
                         .toList()
                 : List.of();
         boolean mayRefuse = !refusing.stream().allMatch(LimitedOperations::findsItsLimit);
+        boolean showsFields = limiting.stream().anyMatch(LimitedOperations::showsFields);
         ApiResponse own = responses.get(components.status());
-        if (own != null && mayRefuse) {
+        if (own != null && mayRefuse && !(showsFields && components.isWithoutFields(own))) {
             components.addRetryAfter(own);
         } else if (mayRefuse) {
-            responses.addApiResponse(components.status(), components.refusal());
+            responses.addApiResponse(
+                    components.status(), showsFields ? components.refusal() : components.refusalWithoutFields());
         }
         if (refusing.stream().anyMatch(LimitedOperations::findsItsLimit)) {
             responses.putIfAbsent(UNAVAILABLE, components.overloaded());
@@ -90,9 +92,13 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
                 .anyMatch(limit -> "deny".equals(limit.properties().get("on-failure")))) {
             responses.putIfAbsent(UNAVAILABLE, components.unavailable());
         }
-        if (!limiting.stream().allMatch(LimitedOperations::findsItsLimit)) {
+        if (showsFields) {
             responses.values().forEach(components::addFields);
         }
+    }
+
+    private static boolean showsFields(NamedLimit limit) {
+        return limit.showsHeaders() && !findsItsLimit(limit);
     }
 
     /** Such a limit has no fields, and finds the service unavailable. */

@@ -14,9 +14,13 @@ import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.annotation.Condition;
+import org.springframework.context.annotation.ConditionContext;
+import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
+import org.springframework.core.type.AnnotatedTypeMetadata;
 import org.springframework.web.method.HandlerMethod;
 
 /** Wires the OpenAPI document, where there is springdoc and {@code rate-limit.http.open-api} is not false. */
@@ -29,7 +33,7 @@ import org.springframework.web.method.HandlerMethod;
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnWebApplication
 @ConditionalOnClass({GlobalOpenApiCustomizer.class, HandlerMethod.class})
-@ConditionalOnProperty(name = "rate-limit.http.open-api", matchIfMissing = true)
+@Conditional(RateLimitOpenApiAutoConfiguration.OnOpenApi.class)
 @ConditionalOnBean(RoutePatterns.class)
 public final class RateLimitOpenApiAutoConfiguration {
 
@@ -40,5 +44,16 @@ public final class RateLimitOpenApiAutoConfiguration {
             RateLimitProperties properties,
             ObjectProvider<RateLimitHeaderWriter> writers) {
         return new LimitedOperations(methods, routes, new LimitComponents(properties.http(), writers.getIfAvailable()));
+    }
+
+    /** Reads the property as any other: {@code off} is false, too. */
+    static final class OnOpenApi implements Condition {
+
+        @Override
+        public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
+            return Binder.get(context.getEnvironment())
+                    .bind("rate-limit.http.open-api", Boolean.class)
+                    .orElse(true);
+        }
     }
 }

@@ -26,6 +26,7 @@ import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
@@ -231,15 +232,13 @@ class OpenApiTest {
         assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.headers"))
                 .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
 
-        for (String path : List.of("/open", "/unlimited")) {
+        for (String path : List.of("/open", "/unlimited", "/shadow")) {
             assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200");
             assertThat(headers(document, path, "200")).isEmpty();
         }
         assertThat(responses(document, "post", "/routed/{id}")).containsOnlyKeys("200");
-        for (String path : List.of("/shadow", "/fallback")) {
-            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200");
-            assertThat(headers(document, path, "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
-        }
+        assertThat(responses(document, "get", "/fallback")).containsOnlyKeys("200");
+        assertThat(headers(document, "/fallback", "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
         assertThat(JsonPath.<String>read(document, "$.paths['/own'].get.responses['429'].description"))
                 .isEqualTo("slow down");
         assertThat(JsonPath.<String>read(
@@ -341,9 +340,34 @@ class OpenApiTest {
         assertThat(responses(document, "get", "/cased")).containsOnlyKeys("200", "429");
     }
 
-    @Test
-    void offByProperty() throws Exception {
-        String document = document(WebApplicationType.SERVLET, "--rate-limit.http.open-api=false");
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aLimitThatHidesItsFieldsShowsNone(WebApplicationType type) throws Exception {
+        String document = document(
+                type, "--rate-limit.limits.limited.http-headers=none", "--rate-limit.limits.own.http-headers=none");
+        assertThat(responses(document, "get", "/limited/{id}")).containsOnlyKeys("200", "429");
+        assertThat(headers(document, "/limited/{id}", "200")).isEmpty();
+        assertThat(JsonPath.<String>read(document, "$.paths['/limited/{id}'].get.responses['429'].$ref"))
+                .isEqualTo("#/components/responses/RateLimitedWithoutHeaders");
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        document, "$.components.responses.RateLimitedWithoutHeaders.headers"))
+                .containsOnlyKeys("Retry-After");
+        for (String refusal : List.of("RateLimited", "RateLimitedWithoutHeaders")) {
+            assertThat(JsonPath.<String>read(
+                            document,
+                            "$.components.responses." + refusal + ".content['application/problem+json'].schema.$ref"))
+                    .isEqualTo("#/components/schemas/RateLimitProblem");
+        }
+        assertThat(headers(document, "/own", "429")).containsExactlyInAnyOrder("RateLimit", "Retry-After");
+        assertThat(headers(document, "/class", "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.responses.RateLimited.headers"))
+                .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"false", "off", "no", "OFF"})
+    void offByProperty(String off) throws Exception {
+        String document = document(WebApplicationType.SERVLET, "--rate-limit.http.open-api=" + off);
         assertThat(responses(document, "get", "/limited/{id}")).containsOnlyKeys("200");
         assertThat(document).doesNotContain("RateLimit-Policy", "/RateLimited");
     }

@@ -14,10 +14,11 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
 
-/** Wires the meters, where there is a registry for them. */
+/** Wires the meters, where there is one registry for them, or a primary one. */
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = {
@@ -27,7 +28,8 @@ import org.springframework.context.annotation.Role;
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(MeterRegistry.class)
 @Conditional(OnEnabledCondition.class)
-@ConditionalOnBean({MeterRegistry.class, RateLimits.class})
+@ConditionalOnSingleCandidate(MeterRegistry.class)
+@ConditionalOnBean(RateLimits.class)
 public final class RateLimitMetricsAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitMetrics")

@@ -11,15 +11,17 @@ import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
 import org.springframework.context.annotation.Role;
 
-/** Wires the key values of limits in observations, where Micrometer's registry of observations is. */
+/** Wires the key values of limits in observations, where there is one registry of observations, or a primary one. */
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.micrometer.observation.autoconfigure.ObservationAutoConfiguration")
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnClass(ObservationRegistry.class)
-@ConditionalOnBean({ObservationRegistry.class, RateLimits.class})
+@ConditionalOnSingleCandidate(ObservationRegistry.class)
+@ConditionalOnBean(RateLimits.class)
 public final class RateLimitObservationAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitObservations")

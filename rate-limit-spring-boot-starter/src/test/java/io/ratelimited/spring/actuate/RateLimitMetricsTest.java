@@ -7,6 +7,7 @@ import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.observation.ObservationRegistry;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import io.ratelimited.core.Decision;
@@ -316,6 +317,30 @@ class RateLimitMetricsTest {
             assertThat(count(shared, "admitted", "memory")).isEqualTo(2);
             assertThat(shared.get("rate.limit.keys").gauge().value()).isEqualTo(2);
         });
+    }
+
+    /** As in Spring Boot: it records nothing where no registry is the one for all, which its composite usually is. */
+    @Test
+    void severalRegistriesOfWhichNoneIsPrimaryHaveNoMeters() {
+        ApplicationContextRunner several = new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class,
+                        RateLimitMetricsAutoConfiguration.class,
+                        RateLimitObservationAutoConfiguration.class))
+                .withBean("one", SimpleMeterRegistry.class)
+                .withBean("two", SimpleMeterRegistry.class)
+                .withBean("observing", ObservationRegistry.class, ObservationRegistry::create)
+                .withBean("observingToo", ObservationRegistry.class, ObservationRegistry::create);
+        several.run(context -> assertThat(context)
+                .hasNotFailed()
+                .hasSingleBean(RateLimits.class)
+                .doesNotHaveBean(DecisionObserver.class));
+        several.withBean(
+                        "all",
+                        SimpleMeterRegistry.class,
+                        SimpleMeterRegistry::new,
+                        definition -> definition.setPrimary(true))
+                .run(context -> assertThat(context).hasNotFailed().hasSingleBean(DecisionObserver.class));
     }
 
     @Test

@@ -61,4 +61,31 @@ class BoundLimitsTest {
                         LimitProperty.SHARES, Map.of("batch", "5%"),
                         LimitProperty.TIERS, Map.of("gold", Map.of(LimitProperty.RATE, "1/s"))));
     }
+
+    /** As the page on properties recommends: a variable does not show where its name has dashes. */
+    @Test
+    void aVariableWithUnderscoresForDashesChangesALimitWhoseNameHasSome() {
+        assertThat(limitsWith("RATE_LIMIT_LIMITS_PER_USER_RATE", "rate-limit.limits.per-user.burst"))
+                .containsOnlyKeys("per-user")
+                .allSatisfy((name, values) -> assertThat(values).containsEntry(LimitProperty.RATE, "1/s"));
+        assertThat(limitsWith("RATELIMIT_LIMITS_PERUSER_RATE", "rate-limit.limits.per-user.burst"))
+                .containsOnlyKeys("per-user", "peruser")
+                .allSatisfy((name, values) -> assertThat(values).containsEntry(LimitProperty.RATE, "1/s"));
+        assertThat(limitsWith("RATE_LIMIT_LIMITS_PER_USER_RATE", "rate-limit.limits.other.burst"))
+                .as("a name that is in no file")
+                .containsOnlyKeys("other");
+    }
+
+    private static Map<String, Map<LimitProperty, Object>> limitsWith(String variable, String property) {
+        StandardEnvironment environment = new StandardEnvironment();
+        environment.getPropertySources().addFirst(new MapPropertySource("file", Map.of(property, "5")));
+        environment
+                .getPropertySources()
+                .addFirst(new SystemEnvironmentPropertySource("test-systemEnvironment", Map.of(variable, "1/s")));
+        return Binder.get(environment)
+                .bind("rate-limit", RateLimitProperties.class)
+                .get()
+                .limitSettings()
+                .limits();
+    }
 }

@@ -20,8 +20,9 @@ abstract class ByProperty implements Condition {
 
     abstract boolean matches(Environment environment);
 
+    /** The mode is woven, or else proxy: a value that is neither fails startup where the settings are read. */
     static boolean isWoven(Environment environment) {
-        return environment.getProperty(MODE, "proxy").equalsIgnoreCase("woven");
+        return environment.getProperty(MODE, "proxy").strip().equalsIgnoreCase("woven");
     }
 
     /** Limits apply. */
@@ -52,7 +53,7 @@ abstract class ByProperty implements Condition {
 
         @Override
         boolean matches(Environment environment) {
-            return environment.getProperty(MODE, "proxy").equalsIgnoreCase("proxy");
+            return !isWoven(environment);
         }
     }
 

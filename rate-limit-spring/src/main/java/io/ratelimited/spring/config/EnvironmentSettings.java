@@ -181,7 +181,8 @@ final class EnvironmentSettings implements SettingsSource {
         private final Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
         private final Map<String, Values> tiers = new LinkedHashMap<>();
         private final Map<String, String> shares = new TreeMap<>();
-        private final NavigableMap<Long, String> priorities = new TreeMap<>();
+        /** By their numbers. */
+        private final Map<LimitProperty, NavigableMap<Long, String>> elements = new EnumMap<>(LimitProperty.class);
 
         void set(String name, List<String> path, String text) {
             String known = RelaxedNames.find(PROPERTIES.keySet(), path.get(0));
@@ -190,8 +191,8 @@ final class EnvironmentSettings implements SettingsSource {
                 tiers.computeIfAbsent(path.get(1), tier -> new Values()).set(name, path.subList(2, path.size()), text);
             } else if (property == LimitProperty.SHARES && path.size() == 2) {
                 shares.put(path.get(1), text);
-            } else if (property == LimitProperty.PRIORITIES && path.size() == 2) {
-                priorities.put(integer(name, path.get(1)), text);
+            } else if (property != null && property.type() == List.class && path.size() == 2) {
+                elements.computeIfAbsent(property, list -> new TreeMap<>()).put(integer(name, path.get(1)), text);
             } else if (property == null || path.size() > 1 || property.type() == Map.class) {
                 throw unknown(name, path.get(0), PROPERTIES.keySet());
             } else {
@@ -209,15 +210,15 @@ final class EnvironmentSettings implements SettingsSource {
         }
 
         Map<LimitProperty, Object> all() {
-            if (!priorities.isEmpty()) {
-                if (priorities.lastKey() != priorities.size() - 1) {
+            elements.forEach((property, list) -> {
+                if (list.firstKey() != 0 || list.lastKey() != list.size() - 1) {
                     throw new InvalidRateLimitException(
-                            "The elements of priorities are numbered " + priorities.keySet()
+                            "The elements of " + property.kebab() + " are numbered " + list.keySet()
                                     + ", but must be numbered from 0 without a gap",
                             "Correct the numbers. [RL-101]");
                 }
-                values.put(LimitProperty.PRIORITIES, List.copyOf(priorities.values()));
-            }
+                values.put(property, List.copyOf(list.values()));
+            });
             if (!shares.isEmpty()) {
                 values.put(LimitProperty.SHARES, Map.copyOf(shares));
             }

@@ -15,8 +15,10 @@ import org.springframework.core.env.Environment;
  * <p>Limits are defined by annotations, and by the properties {@code rate-limit.backend}, {@code rate-limit.defaults} and
  * {@code rate-limit.limits} of the {@link Environment}. These are read once, by their names in kebab case; environment
  * variables with other names need Spring Boot. {@code rate-limit.enabled}, {@code rate-limit.memory.maximum-keys}, {@code
- * rate-limit.aspect.order} and {@code rate-limit.aspect.mode} apply, too. Any other property below {@code rate-limit} fails
- * startup with an {@link io.ratelimited.spring.InvalidRateLimitException}, as does a value that is out of range.
+ * rate-limit.aspect.order} and {@code rate-limit.aspect.mode} apply, too. An unknown property of a limit or of the defaults,
+ * a property below {@code rate-limit.routes} or {@code rate-limit.clients}, and a value that is out of range fail startup with
+ * an {@link io.ratelimited.spring.InvalidRateLimitException}. Startup logs a warning for any other property below {@code
+ * rate-limit}.
  *
  * <p>A bean of the application of type {@link io.ratelimited.core.Ticker}, {@link RateLimits} or {@link RateLimitOperations}
  * replaces the one that is declared here. Beans of type {@link io.ratelimited.spring.backend.LimiterFactory} add backends,

@@ -199,6 +199,8 @@ class RateLimitConfigurationTest {
                 Map.of(
                         "rate-limit.defaults.priorities[1]", "low",
                         "rate-limit.defaults.priorities[0]", "high",
+                        "rate-limit.defaults.candidates[1]", "20/m",
+                        "rate-limit.defaults.candidates[0]", "10/m",
                         "rate-limit.defaults.maxWait", "3s",
                         "rate-limit.backend", "Own",
                         "rate-limit.memory.maximum-keys", "50",
@@ -233,6 +235,7 @@ class RateLimitConfigurationTest {
                 "rate-limit.aspect.order=first | rate-limit.aspect.order is first | a whole number | RL-102",
                 "rate-limit.aspect.mode=wove | rate-limit.aspect.mode is wove | one of [proxy, woven] | RL-102",
                 "rate-limit.defaults.priorities[1]=low | priorities are numbered [1] | from 0 without a gap | RL-101",
+                "rate-limit.defaults.burst[0]=5 | There is no property rate-limit.defaults.burst[0] | without Spring Boot | RL-101",
                 "rate-limit.enabled=treu | rate-limit.enabled is treu | true or false | RL-102",
                 "rate-limit.backend=shared | rate-limit.backend is shared | there are [memory] | RL-111"
             })
@@ -244,6 +247,21 @@ class RateLimitConfigurationTest {
                         .extracting(Explanation::of)
                         .satisfies(explained -> assertThat(explained.getDescription() + " " + explained.getAction())
                                 .contains(problem, more, "[" + code + "]")));
+    }
+
+    /** Files of properties keep a blank at the end of a line. */
+    @ParameterizedTest
+    @CsvSource({
+        "'proxy ', io.ratelimited.rateLimitMadeBeans",
+        "' Proxy', io.ratelimited.rateLimitMadeBeans",
+        "'woven ', io.ratelimited.rateLimitWovenMode",
+        "' Woven', io.ratelimited.rateLimitWovenMode"
+    })
+    void blanksAroundAModeDoNotMatter(String mode, String check) {
+        RUNNER.withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .addFirst(new MapPropertySource("blank", Map.of("rate-limit.aspect.mode", mode))))
+                .run(context -> assertThat(context).hasNotFailed().hasBean(check));
     }
 
     @Test

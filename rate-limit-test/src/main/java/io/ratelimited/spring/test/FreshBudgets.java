@@ -21,8 +21,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.ObjectProvider;
 
 /**
  * The limiters of a context, which each test finds as new. Each is replaced as a whole: so calls that the test before left in
@@ -33,42 +33,52 @@ final class FreshBudgets {
     private final ManualTicker ticker;
     private final KeyMemory memory;
     private final Supplier<LimitRegistry> limits;
-    private final ObjectProvider<LimitedClients> clients;
     private final List<Renewable> limiters = new CopyOnWriteArrayList<>();
-    /** Makes limits, which may change, as the first test found them. */
+    /** Bring limits back as the first test found them; one that is known later, as its configuration has it. */
     private final Map<String, Runnable> mementos = new ConcurrentHashMap<>();
+    /** The first test has started: changes from now on are those of tests. */
+    private volatile boolean begun;
     /** Held by the test that runs, which need not begin and end in one thread. */
     private final Semaphore turn = new Semaphore(1);
 
-    FreshBudgets(
-            ManualTicker ticker,
-            KeyMemory memory,
-            Supplier<LimitRegistry> limits,
-            ObjectProvider<LimitedClients> clients) {
+    FreshBudgets(ManualTicker ticker, KeyMemory memory, Supplier<LimitRegistry> limits) {
         this.ticker = ticker;
         this.memory = memory;
         this.limits = limits;
-        this.clients = clients;
     }
 
     RateLimiter limiter(Limit limit) {
-        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, false, 1)));
+        Renewable limiter = new Renewable(limit);
         limiters.add(limiter);
         return (RateLimiter) Proxy.newProxyInstance(
                 RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, limiter);
     }
 
-    /** A test starts, when the one before has ended. */
-    void begin() throws InterruptedException {
+    /**
+     * A test starts, when the one before has ended.
+     *
+     * @param clients those of its context and its parents
+     */
+    void begin(Supplier<Stream<LimitedClients>> clients) throws InterruptedException {
         LimitRegistry registry = limits.get();
         turn.acquire();
-        ticker.restart();
-        ticker.autoAdvance();
-        limiters.forEach(Renewable::renew);
-        registry.all().forEach(limit -> {
-            mementos.computeIfAbsent(limit.name(), registry::memento).run();
-        });
-        clients.ifAvailable(all -> all.all().forEach(LimitedClient::forget));
+        boolean started = false;
+        try {
+            ticker.restart();
+            ticker.autoAdvance();
+            registry.all()
+                    .forEach(limit -> mementos.computeIfAbsent(
+                                    limit.name(), name -> begun ? registry.asConfigured(name) : registry.memento(name))
+                            .run());
+            limiters.forEach(Renewable::renew);
+            clients.get().forEach(all -> all.all().forEach(LimitedClient::forget));
+            begun = true;
+            started = true;
+        } finally {
+            if (!started) {
+                turn.release();
+            }
+        }
     }
 
     /** Ends a test: wakes all that still wait, so that nothing of it is left. */
@@ -81,27 +91,25 @@ final class FreshBudgets {
     private final class Renewable implements InvocationHandler {
 
         private volatile RateLimiter limiter;
-        private @Nullable Limit first;
         /** Hear of blocks, whichever limiter starts them. */
         private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
 
-        Renewable(RateLimiter limiter) {
-            this.limiter = limiter;
-            limiter.onBlock(this::begins);
+        Renewable(Limit limit) {
+            this.limiter = fresh(limit);
+        }
+
+        private RateLimiter fresh(Limit limit) {
+            RateLimiter fresh = new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, false, 1));
+            fresh.onBlock(this::begins);
+            return fresh;
         }
 
         private void begins(BlockedKey block) {
             observers.forEach(observer -> observer.accept(block));
         }
 
-        /** As the first test found it: the application may have changed the limit when it started. */
-        synchronized void renew() {
-            if (first == null) {
-                first = limiter.limit();
-            }
-            RateLimiter fresh = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, false, 1));
-            fresh.onBlock(this::begins);
-            limiter = fresh;
+        void renew() {
+            limiter = fresh(limiter.limit());
         }
 
         @Override

@@ -1,5 +1,7 @@
 package io.ratelimited.spring.test;
 
+import io.ratelimited.spring.internals.client.LimitedClients;
+import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.test.context.TestContext;
 import org.springframework.test.context.TestContextAnnotationUtils;
@@ -23,10 +25,10 @@ final class FreshBudgetsTestExecutionListener implements TestExecutionListener, 
         if (!TestContextAnnotationUtils.hasAnnotation(test.getTestClass(), AutoConfigureRateLimits.class)) {
             return;
         }
-        FreshBudgets budgets =
-                test.getApplicationContext().getBeanProvider(FreshBudgets.class).getIfAvailable();
+        ApplicationContext context = test.getApplicationContext();
+        FreshBudgets budgets = context.getBeanProvider(FreshBudgets.class).getIfAvailable();
         if (budgets != null) {
-            budgets.begin();
+            budgets.begin(context.getBeanProvider(LimitedClients.class)::stream);
             test.setAttribute(BUDGETS, budgets);
         }
     }

@@ -9,7 +9,6 @@ import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.boot.NamedBackends;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
-import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.limit.LimitProperty;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.util.Map;
@@ -34,7 +33,10 @@ import org.springframework.core.env.Environment;
 @Import(RateLimitTestAutoConfiguration.Backends.class)
 final class RateLimitTestAutoConfiguration {
 
-    /** Wins over a ticker of the application; one for tests that the test configures overrides this. */
+    /**
+     * Wins over a ticker of the application, unless that is {@code @Primary}, too: then startup fails, so tests leave such a
+     * bean out. A {@code ManualTicker} that the test configures overrides this.
+     */
     @InternalBean("io.ratelimited.rateLimitManualTicker")
     @Primary
     @ConditionalOnMissingBean
@@ -42,13 +44,12 @@ final class RateLimitTestAutoConfiguration {
         return new ManualTicker();
     }
 
+    /** One for a hierarchy of contexts, which have the same limits. */
     @InternalBean("io.ratelimited.rateLimitFreshBudgets")
+    @ConditionalOnMissingBean
     FreshBudgets rateLimitFreshBudgets(
-            ManualTicker ticker,
-            RateLimitProperties properties,
-            ObjectProvider<LimitRegistry> limits,
-            ObjectProvider<LimitedClients> clients) {
-        return new FreshBudgets(ticker, properties.memory().keys(), limits::getObject, clients);
+            ManualTicker ticker, RateLimitProperties properties, ObjectProvider<LimitRegistry> limits) {
+        return new FreshBudgets(ticker, properties.memory().keys(), limits::getObject);
     }
 
     /** Memory in the place of each backend that the properties name. */

@@ -2,10 +2,14 @@ package io.ratelimited.spring.test;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitBlockedEvent;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.lang.reflect.Method;
 import java.time.Duration;
@@ -13,15 +17,22 @@ import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.TestConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.test.context.ContextConfiguration;
+import org.springframework.test.context.ContextHierarchy;
 import org.springframework.test.context.TestContextManager;
 import org.springframework.test.context.junit.jupiter.SpringJUnitConfig;
 
@@ -72,6 +83,57 @@ class TestContextsTest {
         @Override
         @DirtiesContext
         void test() {}
+    }
+
+    @ContextHierarchy({@ContextConfiguration(classes = Shop.class), @ContextConfiguration(classes = Branch.class)})
+    @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE)
+    @AutoConfigureRateLimits
+    static class OfTheBranch {
+
+        void test() {}
+    }
+
+    @SpringBootTest(
+            classes = {Shop.class, Branch.class},
+            webEnvironment = SpringBootTest.WebEnvironment.NONE,
+            properties = "rate-limit.limits.completed.rate=3/m")
+    @AutoConfigureRateLimits
+    static class WithCellar {
+
+        void test() {}
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Branch {
+
+        @Bean
+        Counter counter() {
+            return new Counter();
+        }
+
+        /** The definition hides the annotations: the limits are first known when the bean is created. */
+        @Bean
+        @Lazy
+        Supplier<String> cellar() {
+            return new Cellar();
+        }
+    }
+
+    static class Counter {
+
+        @RateLimited(name = "counter", rate = "1/m")
+        public void serve() {}
+    }
+
+    static class Cellar implements Supplier<String> {
+
+        @Override
+        @RateLimited(name = "cellar", rate = "5/m")
+        @RateLimited(name = "completed", burst = 7)
+        public String get() {
+            return "wine";
+        }
     }
 
     private static ApplicationContext context(Class<?> test) {
@@ -152,6 +214,71 @@ class TestContextsTest {
     }
 
     @Test
+    void limitsOfAChildContextAreFreshToo() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            Run test = new Run(OfTheBranch.class);
+            test.begin();
+            ApplicationContext child = context(OfTheBranch.class);
+            Counter counter = child.getBean(Counter.class);
+            counter.serve();
+            RateLimitAssertions.assertThatCall(counter::serve).isRateLimited().by("counter");
+            Shop.Login login = child.getBean(Shop.Login.class);
+            login.daily();
+            RateLimitAssertions.assertThatCall(login::daily).isRateLimited().by("daily");
+            test.end();
+        }
+    }
+
+    @Test
+    @SuppressWarnings("unchecked")
+    void aLimitThatIsFirstKnownInATestIsAsConfiguredInTheNext() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            Run test = new Run(WithCellar.class);
+            test.begin();
+            ApplicationContext context = context(WithCellar.class);
+            Supplier<String> cellar = context.getBean("cellar", Supplier.class);
+            assertThat(cellar.get()).isEqualTo("wine");
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            assertThat(operations.limit("cellar").limit().rate()).hasToString("5/m");
+            assertThat(context.getBean(RateLimits.class).peek("cellar", null).remaining())
+                    .isEqualTo(4);
+            assertThat(context.getBean(RateLimits.class).peek("cellar", "ann").remaining())
+                    .isEqualTo(5);
+            operations.change("cellar", LimitChange.rate("77/m"));
+            operations.override("cellar", "ann", LimitChange.rate("9/m"), null);
+            test.end();
+        }
+    }
+
+    /** Properties alone make a limit at startup; the annotation of a bean that is created later has the rest. */
+    @Test
+    @SuppressWarnings("unchecked")
+    void aLimitThatIsCompletedInATestStaysComplete() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            Run test = new Run(WithCellar.class);
+            test.begin();
+            ApplicationContext context = context(WithCellar.class);
+            context.getBean("cellar", Supplier.class);
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            assertThat(operations.limit("completed").limit().burst()).isEqualTo(7);
+            operations.change("completed", LimitChange.rate("77/m"));
+            test.end();
+        }
+    }
+
+    @Test
+    void aTestThatCannotStartLeavesTheTurnToTheNext() throws Exception {
+        FreshBudgets budgets = context(Limited.class).getBean(FreshBudgets.class);
+        assertThatThrownBy(() -> budgets.begin(() -> {
+                    throw new IllegalStateException("no clients");
+                }))
+                .hasMessage("no clients");
+        Run test = new Run(Limited.class);
+        CompletableFuture.runAsync(test::begin).orTimeout(20, TimeUnit.SECONDS).join();
+        test.end();
+    }
+
+    @Test
     void aContextThatATestDirtiesIsClosedAndTheNextTestHasANewOne() throws Exception {
         ApplicationContext first = context(Dirty.class);
         for (int i = 0; i < 2; i++) {
@@ -209,9 +336,9 @@ class TestContextsTest {
 
         Run(Class<?> test) throws Exception {
             manager = new TestContextManager(test);
-            method = test == WithoutBoot.class || test == Dirty.class
-                    ? test.getDeclaredMethod("test")
-                    : OfTheShop.class.getDeclaredMethod("test");
+            method = OfTheShop.class.isAssignableFrom(test) && test != Dirty.class
+                    ? OfTheShop.class.getDeclaredMethod("test")
+                    : test.getDeclaredMethod("test");
         }
 
         void begin() {

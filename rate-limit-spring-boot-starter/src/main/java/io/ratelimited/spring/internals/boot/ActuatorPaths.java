@@ -11,8 +11,9 @@ import org.springframework.boot.actuate.endpoint.web.WebServerNamespace;
 import org.springframework.core.env.Environment;
 
 /**
- * The paths of the actuator's endpoints that the application's own port serves. Routes leave them out for requests without
- * credentials: a limit must not stop health checks.
+ * The paths of the actuator's endpoints that the application's own port serves: with a management port, only those that are
+ * added to it, such as {@code /livez}. Routes leave them out for requests without credentials: a limit must not stop health
+ * checks.
  */
 public record ActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment)
         implements Supplier<List<String>> {
@@ -20,15 +21,15 @@ public record ActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Envir
     /** The path of the list of endpoints, and path patterns of each endpoint. */
     @Override
     public List<String> get() {
-        if (ManagementPortType.get(environment) != ManagementPortType.SAME) {
-            return List.of();
-        }
+        boolean samePort = ManagementPortType.get(environment) == ManagementPortType.SAME;
         List<String> patterns = new ArrayList<>();
         for (PathMappedEndpoints all : endpoints) {
-            if (!all.getBasePath().isEmpty()) {
-                patterns.add(all.getBasePath());
+            if (samePort) {
+                if (!all.getBasePath().isEmpty()) {
+                    patterns.add(all.getBasePath());
+                }
+                all.getAllPaths().forEach(path -> patterns.add(path + "/**"));
             }
-            all.getAllPaths().forEach(path -> patterns.add(path + "/**"));
             all.stream()
                     .flatMap(endpoint -> endpoint.getAdditionalPaths(WebServerNamespace.SERVER).stream())
                     .forEach(path -> patterns.add(Route.slashed(path) + "/**"));

@@ -53,13 +53,7 @@ class ManagementPortTest {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @EnableAutoConfiguration(
-            excludeName = {
-                "org.springframework.boot.tomcat.autoconfigure.actuate.web.server."
-                        + "TomcatReactiveManagementContextAutoConfiguration",
-                "org.springframework.boot.jetty.autoconfigure.actuate.web.server."
-                        + "JettyReactiveManagementContextAutoConfiguration"
-            })
+    @EnableAutoConfiguration
     @Import(Api.class)
     static class App {
 

@@ -242,6 +242,24 @@ class RouteAttacksTest {
         }
     }
 
+    /** Spring Boot serves the additional paths of health groups there, so that a probe asks the port that has the load. */
+    @Test
+    void probesOfTheApplicationsPortAreNotCountedNextToAManagementPort() throws IOException {
+        try (RunningServer server = start(
+                List.of(Plain.class),
+                "rate-limit.routes[0].path=/**",
+                "management.server.port=0",
+                "management.endpoint.health.probes.add-additional-paths=true")) {
+            assertThat(raw(server, "/livez")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/api/x")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/livez")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/readyz")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/actuator/health"))
+                    .as("not served on this port")
+                    .startsWith("HTTP/1.1 429");
+        }
+    }
+
     /** A handler of a gateway hands the path on as it was sent. */
     @Test
     void noSpellingReachesABackendPastItsRoute() throws IOException {

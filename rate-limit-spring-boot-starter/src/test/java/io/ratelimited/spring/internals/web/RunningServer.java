@@ -68,12 +68,20 @@ public final class RunningServer implements AutoCloseable {
 
     /** Which server answers; the others are on the class path too. */
     public enum Kind {
-        TOMCAT(WebApplicationType.SERVLET, "jetty.autoconfigure.servlet.JettyServletWebServerAutoConfiguration"),
-        JETTY(WebApplicationType.SERVLET, "tomcat.autoconfigure.servlet.TomcatServletWebServerAutoConfiguration"),
+        TOMCAT(
+                WebApplicationType.SERVLET,
+                "jetty.autoconfigure.servlet.JettyServletWebServerAutoConfiguration",
+                "jetty.autoconfigure.actuate.web.server.JettyServletManagementContextAutoConfiguration"),
+        JETTY(
+                WebApplicationType.SERVLET,
+                "tomcat.autoconfigure.servlet.TomcatServletWebServerAutoConfiguration",
+                "tomcat.autoconfigure.actuate.web.server.TomcatServletManagementContextAutoConfiguration"),
         REACTOR_NETTY(
                 WebApplicationType.REACTIVE,
                 "tomcat.autoconfigure.reactive.TomcatReactiveWebServerAutoConfiguration",
-                "jetty.autoconfigure.reactive.JettyReactiveWebServerAutoConfiguration");
+                "tomcat.autoconfigure.actuate.web.server.TomcatReactiveManagementContextAutoConfiguration",
+                "jetty.autoconfigure.reactive.JettyReactiveWebServerAutoConfiguration",
+                "jetty.autoconfigure.actuate.web.server.JettyReactiveManagementContextAutoConfiguration");
 
         private final WebApplicationType type;
         private final String excluded;

@@ -69,9 +69,13 @@ final class CallerBudgets {
     Runnable memento() {
         Map<String, Budget> before = Map.copyOf(budgets);
         return () -> {
-            budgets.clear();
+            clear();
             budgets.putAll(before);
         };
+    }
+
+    void clear() {
+        budgets.clear();
     }
 
     /** The name of a caller: the text of its key, or its digest. As in the endpoint, 42 is the string and the number. */

@@ -320,6 +320,14 @@ public final class LimitChanges {
         });
     }
 
+    /** Replaces the configuration and the changes of a limit, for tests; nothing is reported. */
+    void restore(ConfiguredLimit limit, List<Layer> configuration, Map<LimitProperty, Object> changes) {
+        exclude(() -> {
+            PreparedChange.restored(limit, configuration, changes).apply();
+            budgets.limitChanged(limit);
+        });
+    }
+
     /** Runs an action while no other thread changes a limit. Calls that it lets go continue when it has returned, without the lock. */
     void exclude(Runnable action) {
         exclude(() -> {

@@ -150,17 +150,29 @@ public final class LimitRegistry {
     }
 
     /**
-     * Remembers the settings and the callers' own budgets of a limit, for tests.
+     * Remembers the changes and the callers' own budgets of a limit, for tests.
      *
      * @return brings them back; the budgets in limiters are left to the tests
      */
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
-        ConfiguredLimit.Settings settings = limit.settings();
-        Runnable budgets = limit.budgets().memento();
+        return memento(limit, limit.settings().changes(), limit.budgets().memento());
+    }
+
+    /** {@link #memento} of a limit as its configuration has it: without changes, and without budgets of callers. */
+    public Runnable asConfigured(String name) {
+        ConfiguredLimit limit = get(name);
+        return memento(limit, Map.of(), limit.budgets()::clear);
+    }
+
+    private Runnable memento(ConfiguredLimit limit, Map<LimitProperty, Object> changed, Runnable budgets) {
+        List<Layer> configuration = limit.settings().configuration();
+        Map<LimitProperty, Object> definition = limit.definition();
         return () -> {
-            limit.settings(settings);
             budgets.run();
+            // An annotation that was read later has completed the configuration, which stays so.
+            boolean same = definition.equals(limit.definition());
+            changes.restore(limit, same ? configuration : limit.settings().configuration(), changed);
         };
     }
 

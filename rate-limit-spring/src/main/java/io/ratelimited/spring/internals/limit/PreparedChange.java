@@ -86,7 +86,13 @@ final class PreparedChange {
 
     /** Takes back all changes at run time. */
     static PreparedChange reverted(ConfiguredLimit limit) {
-        return new PreparedChange(limit, limit.settings().configuration(), Map.of(), Map.of());
+        return restored(limit, limit.settings().configuration(), Map.of());
+    }
+
+    /** Replaces the configuration and all changes at run time. */
+    static PreparedChange restored(
+            ConfiguredLimit limit, List<Layer> configuration, Map<LimitProperty, Object> changes) {
+        return new PreparedChange(limit, configuration, changes, Map.of());
     }
 
     /**
