@@ -68,12 +68,6 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                 .forEach(properties ->
                         hints.reflection().registerType(properties, MemberCategory.INVOKE_PUBLIC_METHODS));
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
-        // A fixed list of a primary and replicas is seen in a field only.
-        hints.reflection()
-                .registerTypeIfPresent(
-                        classLoader,
-                        "org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory",
-                        MemberCategory.ACCESS_DECLARED_FIELDS);
         for (String cache : CACHES) {
             hints.reflection()
                     .registerTypeIfPresent(

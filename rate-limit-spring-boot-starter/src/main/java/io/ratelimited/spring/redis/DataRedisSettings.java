@@ -4,10 +4,8 @@ import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisCredentialsProvider;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.ClusterClientOptions;
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.data.redis.connection.RedisClusterConfiguration;
 import org.springframework.data.redis.connection.RedisConfiguration;
@@ -15,17 +13,13 @@ import org.springframework.data.redis.connection.RedisConfiguration.WithAuthenti
 import org.springframework.data.redis.connection.RedisSentinelConfiguration;
 import org.springframework.data.redis.connection.RedisSocketConfiguration;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
-import org.springframework.data.redis.connection.RedisStaticMasterReplicaConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.data.redis.connection.lettuce.LettuceConverters;
-import org.springframework.util.ReflectionUtils;
 import org.springframework.util.StringUtils;
 
 /** The settings that Spring Data has of the application's connection: servers, credentials, TLS, resources and options. */
 record DataRedisSettings(LettuceClientConfiguration client) {
-
-    private static final String CONFIGURATION = "configuration";
 
     /**
      * Returns a client for limits. The factory's own client does not serve: it is replaced when the factory is stopped and
@@ -33,23 +27,6 @@ record DataRedisSettings(LettuceClientConfiguration client) {
      */
     static LimitsClient client(LettuceConnectionFactory application) {
         return new DataRedisSettings(application.getClientConfiguration()).of(application);
-    }
-
-    /**
-     * The servers of a factory with a fixed list of a primary and replicas; empty if it has none. A field of the factory alone
-     * shows the list: its methods return localhost as the server.
-     */
-    static String primaryAndReplicas(LettuceConnectionFactory application) {
-        Field field = ReflectionUtils.findField(LettuceConnectionFactory.class, CONFIGURATION);
-        if (field == null) {
-            return "";
-        }
-        ReflectionUtils.makeAccessible(field);
-        return ReflectionUtils.getField(field, application) instanceof RedisStaticMasterReplicaConfiguration servers
-                ? servers.getNodes().stream()
-                        .map(node -> node.getHostName() + ":" + node.getPort())
-                        .collect(Collectors.joining(", "))
-                : "";
     }
 
     private LimitsClient of(LettuceConnectionFactory application) {

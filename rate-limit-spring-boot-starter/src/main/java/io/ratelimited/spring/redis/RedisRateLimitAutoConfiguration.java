@@ -158,7 +158,8 @@ public final class RedisRateLimitAutoConfiguration {
                 ObjectProvider<RedisURI> uris,
                 ObjectProvider<ClientOptions> options,
                 ObjectProvider<ClientResources> resources,
-                BeanFactory beans) {
+                BeanFactory beans,
+                Environment environment) {
             LimitsClient client = chosen(properties, new Addresses(uris, options, resources));
             if (client != null) {
                 return client;
@@ -169,12 +170,13 @@ public final class RedisRateLimitAutoConfiguration {
                         "A property sets backend: redis, but there is no Lettuce connection factory",
                         "Set rate-limit.redis.url; or set spring.data.redis.client-type to lettuce; or " + OWN_CLIENT);
             }
-            String nodes = DataRedisSettings.primaryAndReplicas(factory);
+            String nodes = environment.getProperty(
+                    "spring.data.redis.masterreplica.nodes[0]",
+                    environment.getProperty("spring.data.redis.masterreplica.nodes", ""));
             if (!nodes.isEmpty()) {
                 throw new InvalidRateLimitException(
-                        "The Lettuce connection factory has a fixed list of a primary and replicas, " + nodes
-                                + " (spring.data.redis.masterreplica or RedisStaticMasterReplicaConfiguration), but rate"
-                                + " limits can only find a primary with Sentinel or in a cluster",
+                        "Property spring.data.redis.masterreplica.nodes is " + nodes
+                                + ", but rate limits can only find a primary with Sentinel or in a cluster",
                         "Use spring.data.redis.sentinel or spring.data.redis.cluster; or set rate-limit.redis.url; or "
                                 + OWN_CLIENT);
             }

@@ -54,7 +54,6 @@ import org.springframework.boot.test.context.assertj.AssertableApplicationContex
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.core.env.PropertySource;
 import org.springframework.core.io.ByteArrayResource;
-import org.springframework.data.redis.connection.RedisStaticMasterReplicaConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.test.util.ReflectionTestUtils;
 
@@ -420,21 +419,7 @@ class RedisWiringTest {
                         "spring.data.redis.masterreplica.nodes=one:6379,two:6379")
                 .run(context -> assertRefused(
                         context,
-                        "The Lettuce connection factory has a fixed list of a primary and replicas, one:6379, two:6379"
-                                + " (spring.data.redis.masterreplica or RedisStaticMasterReplicaConfiguration)",
-                        "spring.data.redis.sentinel"));
-    }
-
-    /** Such a factory returns localhost as its stand-alone server. */
-    @Test
-    void aFactoryOfTheApplicationForAPrimaryAndReplicasFailsTheStart() {
-        RedisStaticMasterReplicaConfiguration servers = new RedisStaticMasterReplicaConfiguration("one", 6379);
-        servers.addNode("two", 6379);
-        runner.withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
-                .withBean("ours", LettuceConnectionFactory.class, () -> new LettuceConnectionFactory(servers))
-                .run(context -> assertRefused(
-                        context,
-                        "The Lettuce connection factory has a fixed list of a primary and replicas, one:6379, two:6379",
+                        "Property spring.data.redis.masterreplica.nodes is one:6379,two:6379",
                         "spring.data.redis.sentinel"));
     }
 
