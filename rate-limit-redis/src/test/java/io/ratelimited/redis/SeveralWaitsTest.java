@@ -70,4 +70,22 @@ class SeveralWaitsTest {
         assertThat(gone).isEqualTo(100);
         nodes.forEach(node -> node.forEach(place -> assertThat(place.waiting()).isZero()));
     }
+
+    @Test
+    void placesOfOneLimitAreTakenTogether() throws Exception {
+        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
+        RateLimiter seats = backend.limiter(
+                Limit.of("seats", Algorithm.CONCURRENCY).maxConcurrent(2).build(), RedisLimitOptions.DEFAULTS);
+        long gone = Threads.sum(4, thread -> {
+            long went = 0;
+            for (int i = 0; i < 25; i++) {
+                Reservation call = AllOf.reserve(List.of(claim(seats), claim(seats)));
+                went += call.await() ? 1 : 0;
+                call.release();
+            }
+            return went;
+        });
+        assertThat(gone).isEqualTo(100);
+        assertThat(seats.waiting()).isZero();
+    }
 }

@@ -35,7 +35,7 @@ import org.jspecify.annotations.Nullable;
  * cached decisions reject the same claims: until a retry can succeed, and for at most one second.
  *
  * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
- * retry time, and does not wait for itself.
+ * retry time, and does not wait for itself. Permits for calls in flight are one claim then.
  *
  * <p>Permits for calls in flight are taken last, in one {@linkplain #places order}. A call that waits for other limits takes them
  * after that wait, if its maximum wait for them is as long, or the limit is adaptive; and one that waits for a permit of one limit
@@ -176,12 +176,44 @@ public final class AllOf {
         long permits = last.permits();
         for (int i = 0; permits > 0 && i < number; i++) {
             Claim claim = claims[i];
-            if (claim.limiter().budgets() == last.limiter().budgets() && isSameKey(claim.key(), last.key())) {
+            if (isSame(claim, last)) {
                 long sum = permits + claim.permits();
                 permits = sum < permits ? Long.MAX_VALUE : sum;
             }
         }
         return permits;
+    }
+
+    /**
+     * Returns the claims with those for places of the same limit and key as one: the last of them has all of their permits, the
+     * others none. Taken one by one, two such calls could hold one permit each and wait for each other.
+     */
+    static Claim[] joiningPlaces(Claim[] claims) {
+        Claim[] joined = claims;
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            if (isPlace(claim)) {
+                long permits = isLast(claims, i) ? permitsTogether(claims, i) : 0;
+                if (permits != claim.permits()) {
+                    joined = joined == claims ? claims.clone() : joined;
+                    joined[i] = withPermits(claim, permits);
+                }
+            }
+        }
+        return joined;
+    }
+
+    private static boolean isLast(Claim[] claims, int number) {
+        for (int i = number + 1; i < claims.length; i++) {
+            if (isSame(claims[i], claims[number])) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isSame(Claim one, Claim other) {
+        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
     }
 
     /** Returns the claim with another number of permits. */

@@ -40,8 +40,9 @@ final class MemoryClaims {
      * @return null if all have been taken
      */
     private static @Nullable Reservation take(
-            Claim[] claims, Reservation[] members, long othersWaitNanos, boolean queued) {
-        boolean places = hasPlaces(claims);
+            Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
+        boolean places = hasPlaces(stated);
+        Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
         while (true) {

@@ -69,7 +69,7 @@ final class Transaction {
             BiFunction<Claim, Long, CompletionStage<Decision>> ask,
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
-        this.claims = claims;
+        this.claims = AllOf.joiningPlaces(claims);
         this.wait = othersWaitNanos;
         this.ask = ask;
         this.take = take;
@@ -305,14 +305,20 @@ final class Transaction {
                 AllOf.places(all).stream().map(group.numbers::get).toList();
         boolean last = isLast && all.length == 1;
         return all(rates, number -> takeOne(number, last))
-                .thenCompose(done -> takePlaces(places.iterator(), AllOf.holdsPlaceAsleep(all, wait), last))
+                .thenCompose(done -> {
+                    for (int i = 0; i < done.size(); i++) {
+                        took(rates.get(i), done.get(i));
+                    }
+                    return takePlaces(places.iterator(), AllOf.holdsPlaceAsleep(all, wait), last);
+                })
                 .thenApply(done ->
                         group.numbers.stream().map(number -> taken[number]).toList());
     }
 
+    /** Kept as soon as it is here, to be undone if another one fails. */
     private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
         return take.apply(stated(claims[number], isLast)).thenApply(one -> {
-            took(number, one);
+            taken[number] = one;
             return one;
         });
     }
@@ -324,7 +330,10 @@ final class Transaction {
             Decision decision = asked[number];
             if (decision == null || !AllOf.takesPlaceLater(claims[number], queued, wait, holding)) {
                 return takeOne(number, isLast)
-                        .thenCompose(one -> takePlaces(places, holding, isLast))
+                        .thenCompose(one -> {
+                            took(number, one);
+                            return takePlaces(places, holding, isLast);
+                        })
                         .toCompletableFuture();
             }
             taken[number] = Later.of(claims[number], decision);

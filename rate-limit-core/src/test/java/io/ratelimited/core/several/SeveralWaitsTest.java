@@ -443,6 +443,26 @@ class SeveralWaitsTest {
         assertThat(otherGoes.getNow(false)).isTrue();
     }
 
+    /** As a transfer within one account claims it for both ends: neither holds one place and waits for the second. */
+    @Test
+    void placesOfOneLimitAreTakenTogether() {
+        RateLimiter seats = limiter(Limit.of("seats", Algorithm.CONCURRENCY).maxConcurrent(2));
+        Reservation full = seats.reserve("key", 2, 0);
+        Reservation one = reserveAsync(claim(seats, HOUR), claim(flights, HOUR), claim(seats, HOUR));
+        CompletableFuture<Boolean> oneGoes = one.awaitAsync();
+        Reservation other = reserveAsync(claim(seats, HOUR), claim(seats, HOUR));
+        CompletableFuture<Boolean> otherGoes = other.awaitAsync();
+        full.release();
+        assertThat(oneGoes.getNow(false)).isTrue();
+        assertThat(otherGoes).isNotDone();
+        assertThat(seats.peek("key", 1, 0).remaining()).isZero();
+        one.release();
+        assertThat(otherGoes.getNow(false)).isTrue();
+        other.release();
+        assertThat(seats.peek("key", 1, 0).remaining()).isEqualTo(2);
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+    }
+
     private static boolean goesAndEnds(Reservation call) throws InterruptedException {
         boolean goes = call.await();
         call.release();

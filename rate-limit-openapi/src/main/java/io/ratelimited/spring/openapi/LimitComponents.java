@@ -147,11 +147,13 @@ final class LimitComponents {
         boolean refused = isUsed(refusal(), responses);
         boolean refusedWithoutFields = isUsed(refusalWithoutFields(), responses);
         boolean overloaded = isUsed(overloaded(), responses);
+        boolean unavailable = isUsed(unavailable(), responses);
         Map<String, Header> all = new LinkedHashMap<>(fields);
         all.put(RETRY_AFTER, number("Seconds until a retry can succeed. Absent if no retry can.", 1));
         Components components = document.getComponents();
         all.forEach((name, header) -> {
             boolean used = refused
+                    || unavailable
                     || ((overloaded || refusedWithoutFields) && name.equals(RETRY_AFTER))
                     || responses.stream().anyMatch(response -> refersTo(response, name));
             if (used && isFree(components.getHeaders(), name)) {
@@ -174,12 +176,12 @@ final class LimitComponents {
             addRetryAfter(busy);
             components.addResponses(OVERLOADED, busy);
         }
-        if (isUsed(unavailable(), responses) && isFree(components.getResponses(), UNAVAILABLE)) {
-            ApiResponse unavailable = new ApiResponse()
+        if (unavailable && isFree(components.getResponses(), UNAVAILABLE)) {
+            ApiResponse away = new ApiResponse()
                     .description("The rate limit backend is unavailable.")
                     .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(anyProblem(503))));
-            addFields(unavailable);
-            components.addResponses(UNAVAILABLE, unavailable);
+            addFields(away);
+            components.addResponses(UNAVAILABLE, away);
         }
     }
 

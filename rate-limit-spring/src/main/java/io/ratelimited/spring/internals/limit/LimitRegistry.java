@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedPauses;
@@ -99,12 +100,16 @@ public final class LimitRegistry {
      */
     public void refresh(LimitSettings refreshed) {
         String author = ChangeReports.author(requests == null ? null : requests.current());
-        synchronized (this) {
-            changes.configure(all(), limit -> configuration(limit, refreshed), author);
-            properties = refreshed;
-            // A limit that was made meanwhile has the properties before.
-            changes.configure(all(), limit -> configuration(limit, refreshed), author);
-        }
+        // Calls that it lets go continue without the lock.
+        JointLocks.postponing(() -> {
+            synchronized (this) {
+                changes.configure(all(), limit -> configuration(limit, refreshed), author);
+                properties = refreshed;
+                // A limit that was made meanwhile has the properties before.
+                changes.configure(all(), limit -> configuration(limit, refreshed), author);
+            }
+            return refreshed;
+        });
         // The new configuration may suit a change that the old one did not; if it does not either, that is reported.
         changes.followAgain(all());
     }
