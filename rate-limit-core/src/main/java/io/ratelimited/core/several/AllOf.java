@@ -176,7 +176,7 @@ public final class AllOf {
         long permits = last.permits();
         for (int i = 0; permits > 0 && i < number; i++) {
             Claim claim = claims[i];
-            if (isSame(claim, last)) {
+            if (claim.limiter().budgets() == last.limiter().budgets() && isSameKey(claim.key(), last.key())) {
                 long sum = permits + claim.permits();
                 permits = sum < permits ? Long.MAX_VALUE : sum;
             }
@@ -204,16 +204,13 @@ public final class AllOf {
     }
 
     private static boolean isLast(Claim[] claims, int number) {
+        Claim claim = claims[number];
         for (int i = number + 1; i < claims.length; i++) {
-            if (isSame(claims[i], claims[number])) {
+            if (claims[i].limiter().budgets() == claim.limiter().budgets() && isSameKey(claims[i].key(), claim.key())) {
                 return false;
             }
         }
         return true;
-    }
-
-    private static boolean isSame(Claim one, Claim other) {
-        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
     }
 
     /** Returns the claim with another number of permits. */
