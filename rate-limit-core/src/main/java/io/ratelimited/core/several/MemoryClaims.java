@@ -37,6 +37,7 @@ final class MemoryClaims {
      *
      * @param members receives the reservations, of places also {@link Later}
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
+     * @param queued as of {@link #take(Claim[], long, boolean)}
      * @return null if all have been taken
      */
     private static @Nullable Reservation take(

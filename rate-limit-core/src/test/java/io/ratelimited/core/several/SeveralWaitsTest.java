@@ -8,8 +8,10 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -461,6 +463,104 @@ class SeveralWaitsTest {
         other.release();
         assertThat(seats.peek("key", 1, 0).remaining()).isEqualTo(2);
         assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+    }
+
+    /** It would take the wait for the time of the call. */
+    @Test
+    void aPlaceOfAnAdaptiveLimitIsTakenAfterTheOthers() {
+        RateLimiter adaptive = limiter(Limit.of("adaptive", Algorithm.ADAPTIVE).maxConcurrent(1));
+        Reservation other = flights.reserve("key", 1, 0);
+        Reservation call = reserveAsync(Claim.of(adaptive, null, 1, 0), claim(flights, HOUR));
+        CompletableFuture<Boolean> goes = call.awaitAsync();
+        assertThat(adaptive.peek(null, 1, 0).remaining()).isOne();
+        other.release();
+        assertThat(goes.getNow(false)).isTrue();
+        assertThat(adaptive.peek(null, 1, 0).remaining()).isZero();
+    }
+
+    /** As a transfer claims both accounts, and another one the same in the other direction. */
+    @Test
+    void placesOfTwoKeysAreNotWaitedForInACircle() {
+        Reservation full = flights.reserve("b", 1, 0);
+        Reservation one = reserveAsync(Claim.of(flights, "b", 1, HOUR), Claim.of(flights, "a", 1, HOUR));
+        CompletableFuture<Boolean> oneGoes = one.awaitAsync();
+        Reservation other = reserveAsync(Claim.of(flights, "a", 1, HOUR), Claim.of(flights, "b", 1, HOUR));
+        CompletableFuture<Boolean> otherGoes = other.awaitAsync();
+        full.release();
+        assertThat(oneGoes.getNow(false)).isTrue();
+        one.release();
+        assertThat(otherGoes.getNow(false)).isTrue();
+    }
+
+    /** Elsewhere comes before memory. */
+    @Test
+    void whoWaitsForAPlaceElsewhereHoldsNoneInMemory() {
+        RateLimiter far =
+                new FarLimiter(limiter(Limit.of("z-far", Algorithm.CONCURRENCY).maxConcurrent(1)), Runnable::run);
+        Reservation other = far.reserve("key", 1, 0);
+        Reservation call = reserveAsync(claim(flights, HOUR), claim(far, HOUR));
+        CompletableFuture<Boolean> goes = call.awaitAsync();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        other.release();
+        assertThat(goes.getNow(false)).isTrue();
+        assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+    }
+
+    /** Each place of a call learns when its caller waits and comes, in whichever step it was taken. */
+    @Test
+    void placesOfBothStepsHearOfTheirCaller() throws InterruptedException {
+        List<String> heard = new ArrayList<>();
+        Reservation[] members = {hearing(heard), Later.of(claim(flights, 0), flights.peek("key", 1, 0))};
+        Reservation call = TwoSteps.of(members);
+        assertThat(call.await()).isTrue();
+        heard.clear();
+        call.awaitCaller();
+        call.callerCame(SECOND);
+        assertThat(heard).containsExactly("awaitCaller", "callerCame");
+    }
+
+    /** A reservation that goes at once. */
+    private static Reservation hearing(List<String> heard) {
+        return (Reservation) Proxy.newProxyInstance(
+                SeveralWaitsTest.class.getClassLoader(),
+                new Class<?>[] {Reservation.class},
+                (proxy, method, arguments) -> {
+                    heard.add(method.getName());
+                    Class<?> type = method.getReturnType();
+                    return type == long.class
+                            ? (Object) 0L
+                            : type == boolean.class ? method.getName().equals("await") : null;
+                });
+    }
+
+    /** The caller that gives up runs its own code when the locks of several limits are released. */
+    @Test
+    void aCallThatIsGivenUpUnderTheLocksOfSeveralLimitsContinuesOutside() {
+        flights.reserve("key", 1, 0);
+        Reservation call = flights.reserve("key", 1, HOUR);
+        CompletableFuture<Boolean> turn = call.awaitAsync();
+        boolean during = JointLocks.postponing(() -> {
+            call.cancel();
+            return turn.isDone();
+        });
+        assertThat(during).isFalse();
+        assertThat(turn.getNow(true)).isFalse();
+    }
+
+    @Test
+    void whatIsPostponedIsNotLostByLocksThatAreTakenMeanwhile() {
+        List<Integer> ran = new ArrayList<>();
+        boolean postponed = JointLocks.postponing(() -> {
+            JointLocks.outside(() -> ran.add(1));
+            boolean none = ran.isEmpty();
+            JointLocks.lock(1, true);
+            JointLocks.outside(() -> ran.add(2));
+            JointLocks.unlock(1, true);
+            JointLocks.outside(() -> ran.add(3));
+            return none;
+        });
+        assertThat(postponed).isTrue();
+        assertThat(ran).containsExactly(1, 2, 3);
     }
 
     private static boolean goesAndEnds(Reservation call) throws InterruptedException {

@@ -364,6 +364,22 @@ class OpenApiTest {
                 .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
     }
 
+    /** Also where all limits hide their fields, and one of them denies while its backend is away. */
+    @Test
+    void theDocumentHasAllComponentsThatItRefersTo() throws Exception {
+        String document = document(
+                WebApplicationType.SERVLET,
+                "--rate-limit.defaults.http-headers=none",
+                "--rate-limit.redis.on-failure=deny",
+                "--rate-limit.limits.limited.backend=away");
+        assertThat(document).contains("/RateLimitUnavailable");
+        assertThat(JsonPath.<List<String>>read(document, "$..$ref"))
+                .isNotEmpty()
+                .allSatisfy(reference -> assertThat(JsonPath.<Object>read(
+                                document, "$" + reference.substring(1).replaceAll("/([^/]+)", "['$1']")))
+                        .isNotNull());
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"false", "off", "no", "OFF"})
     void offByProperty(String off) throws Exception {

@@ -110,7 +110,7 @@ public final class JointLocks {
         for (long left = locks; left != 0; left &= left - 1) {
             LOCKS[Long.numberOfTrailingZeros(left)].writeLock();
         }
-        if (wakes) {
+        if (wakes && AFTERWARDS.get() == null) {
             AFTERWARDS.set(new ArrayList<>(0));
         }
     }

@@ -92,21 +92,20 @@ public final class LimitChanges {
             SharedChanges changes,
             Function<ConfiguredLimit, PreparedChange> requested,
             @Nullable String author) {
-        ConfiguredLimit.Shared[] before = new ConfiguredLimit.Shared[1];
-        String text = exclude(() -> {
+        ConfiguredLimit.Shared next = exclude(() -> {
             take(changes);
-            before[0] = limit.shared();
-            return requested.apply(limit).text();
+            ConfiguredLimit.Shared seen = limit.shared();
+            return new ConfiguredLimit.Shared(
+                    seen.version(), requested.apply(limit).text(), seen.problem());
         });
-        ConfiguredLimit.Shared seen = before[0];
-        if (seen.problem() != null && !text.isEmpty()) {
+        if (next.problem() != null && !next.text().isEmpty()) {
             throw new InvalidRateLimitException(
                     limit.name(),
                     limit.place(),
-                    "this instance does not apply the change for all instances: " + seen.problem(),
+                    "this instance does not apply the change for all instances: " + next.problem(),
                     "Nothing was changed; make the change on an instance that applies it, or revert it.");
         }
-        return changes.write(limit.name(), null, seen.version(), text, null, author, 0);
+        return changes.write(limit.name(), null, next.version(), next.text(), null, author, 0);
     }
 
     /** Makes a shared change of a limit, until no other instance or thread is faster. */

@@ -3,7 +3,8 @@ package io.ratelimited.spring.internals.limit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.Limit;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
@@ -13,14 +14,17 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.internals.limit.LimitProperty.OnFailure;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -190,63 +194,76 @@ class RateLimitOperationsTest {
             "rate-limit.limits.places.policy=wait",
             "rate-limit.limits.places.max-wait=60s");
 
-    /** The call waits for a change by another thread, as one may that asks a service that changes limits. */
-    private static CompletableFuture<Limit> changeElsewhere(RateLimitOperations operations, String rate) {
-        CompletableFuture<Limit> changed =
-                CompletableFuture.supplyAsync(() -> operations.change("search", LimitChange.rate(rate)));
-        return changed.orTimeout(20, TimeUnit.SECONDS);
+    /** One call is in flight, and another one waits. What it does when it goes or ends has to have ended, too. */
+    private void whileOneWaits(Consumer<TestLimits> going, BiConsumer<TestLimits, LimitRegistry> test) {
+        AtomicReference<CompletableFuture<Void>> gone = new AtomicReference<>();
+        waiting.run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            limits.reserve("places", null, 1);
+            gone.set(limits.reserveAsync("places", null, 1).handle((permits, closed) -> {
+                going.accept(limits);
+                return null;
+            }));
+            test.accept(limits, context.getBean(LimitRegistry.class));
+        });
+        gone.get().join();
+    }
+
+    /** Waits for another thread, as a call may that asks a service. */
+    private static void elsewhere(Runnable task) {
+        CompletableFuture.runAsync(task).orTimeout(20, TimeUnit.SECONDS).join();
+    }
+
+    private static void maxConcurrent(TestLimits limits, String number) {
+        limits.change("places", LimitChange.of("maxConcurrent", number));
     }
 
     @Test
     void aCallThatAChangeLetsGoContinuesWithoutTheLockOfChanges() {
-        waiting.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
-            ReservedPermits first = limits.reserve("places", null, 1);
-            CompletableFuture<Limit> changed = limits.reserveAsync("places", null, 1)
-                    .thenApply(permits -> {
-                        permits.close();
-                        return changeElsewhere(operations, "77/m").join();
-                    });
-            operations.change("places", LimitChange.of("maxConcurrent", "2"));
-            assertThat(changed.join().rate()).hasToString("77/m");
-            first.close();
-        });
+        whileOneWaits(
+                limits -> elsewhere(() -> limits.change("search", LimitChange.rate("77/m"))),
+                (limits, registry) -> maxConcurrent(limits, "2"));
     }
 
     @Test
     void aChangeByACallThatAnotherChangeLetsGoComesBehindIt() {
-        waiting.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
-            ReservedPermits first = limits.reserve("places", null, 1);
-            CompletableFuture<Void> second = limits.reserveAsync("places", null, 1)
-                    .thenAccept(permits -> {
-                        operations.change("places", LimitChange.of("maxConcurrent", "7"));
-                        permits.close();
-                    });
-            operations.change("places", LimitChange.of("maxConcurrent", "2"));
-            second.join();
-            assertThat(operations
-                            .change("places", LimitChange.of("maxWait", "30s"))
-                            .maxConcurrent())
+        whileOneWaits(limits -> maxConcurrent(limits, "7"), (limits, registry) -> {
+            maxConcurrent(limits, "2");
+            assertThat(limits.change("places", LimitChange.of("maxWait", "30s")).maxConcurrent())
                     .isEqualTo(7);
-            first.close();
+        });
+    }
+
+    @Test
+    void aCallThatARefreshLetsGoContinuesWithoutALock() {
+        LimitSettings refreshed = new LimitSettings(
+                "memory",
+                OnFailure.LOCAL,
+                Map.of(),
+                Map.of(
+                        "places",
+                        Map.of(
+                                LimitProperty.ALGORITHM,
+                                Algorithm.CONCURRENCY,
+                                LimitProperty.MAX_CONCURRENT,
+                                2,
+                                LimitProperty.POLICY,
+                                Policy.WAIT,
+                                LimitProperty.MAX_WAIT,
+                                Duration.ofMinutes(1)),
+                        "search",
+                        Map.of(LimitProperty.RATE, "10/m")));
+        AtomicReference<LimitRegistry> used = new AtomicReference<>();
+        whileOneWaits(limits -> elsewhere(() -> used.get().refresh(refreshed)), (limits, registry) -> {
+            used.set(registry);
+            registry.refresh(refreshed);
+            assertThat(limits.limit("places").limit().maxConcurrent()).isEqualTo(2);
         });
     }
 
     @Test
     void aCallWhoseWaitEndsWithTheApplicationContinuesWithoutTheLockOfChanges() {
-        AtomicReference<CompletableFuture<Limit>> changed = new AtomicReference<>();
-        waiting.run(context -> {
-            RateLimits limits = context.getBean(RateLimits.class);
-            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
-            limits.reserve("places", null, 1);
-            changed.set(limits.reserveAsync("places", null, 1).handle((permits, closed) -> {
-                assertThat(closed).isNotNull();
-                return changeElsewhere(operations, "77/m").join();
-            }));
-        });
-        assertThat(changed.get().join().rate()).hasToString("77/m");
+        whileOneWaits(
+                limits -> elsewhere(() -> limits.change("search", LimitChange.rate("77/m"))), (limits, registry) -> {});
     }
 }

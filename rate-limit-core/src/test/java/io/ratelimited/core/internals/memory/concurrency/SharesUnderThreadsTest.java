@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Call;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
-import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
@@ -44,10 +44,13 @@ class SharesUnderThreadsTest {
     }
 
     /** A clock that runs code of the test when it is read, which is in the middle of a decision. */
-    private static final class WatchedTicker implements Ticker {
+    private static final class WatchedTicker extends DelegatingTicker {
 
-        private final Ticker ticker = new ManualTicker();
         private Runnable reading = () -> {};
+
+        WatchedTicker() {
+            super(new ManualTicker());
+        }
 
         /** The code does not run within itself. */
         void onReading(Runnable code) {
@@ -61,27 +64,7 @@ class SharesUnderThreadsTest {
         @Override
         public long nanos() {
             reading.run();
-            return ticker.nanos();
-        }
-
-        @Override
-        public long epochNanos() {
-            return ticker.epochNanos();
-        }
-
-        @Override
-        public void sleepUntil(long deadline) throws InterruptedException {
-            ticker.sleepUntil(deadline);
-        }
-
-        @Override
-        public Runnable sleepUntil(long deadline, Runnable task) {
-            return ticker.sleepUntil(deadline, task);
-        }
-
-        @Override
-        public Runnable schedule(long deadline, Runnable task) {
-            return ticker.schedule(deadline, task);
+            return super.nanos();
         }
     }
 
