@@ -8,8 +8,8 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -192,12 +192,10 @@ public final class AllOf {
         Claim[] joined = claims;
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
-            if (isPlace(claim)) {
-                long permits = isLast(claims, i) ? permitsTogether(claims, i) : 0;
-                if (permits != claim.permits()) {
-                    joined = joined == claims ? claims.clone() : joined;
-                    joined[i] = withPermits(claim, permits);
-                }
+            long permits = isLast(claims, i) ? permitsTogether(claims, i) : 0;
+            if (permits != claim.permits() && isPlace(claim)) {
+                joined = joined == claims ? claims.clone() : joined;
+                joined[i] = withPermits(claim, permits);
             }
         }
         return joined;
@@ -224,20 +222,31 @@ public final class AllOf {
      * another place for the time of the call; else the order is that of names and keys, which is the same on all instances.
      */
     static List<Integer> places(Claim[] claims) {
-        List<Integer> places = new ArrayList<>(1);
+        List<Integer> places = new ArrayList<>(2);
         for (int i = 0; i < claims.length; i++) {
             if (isPlace(claims[i])) {
-                places.add(i);
+                int at = places.size();
+                while (at > 0 && isBefore(claims[i], claims[places.get(at - 1)])) {
+                    at--;
+                }
+                places.add(at, i);
             }
         }
-        if (places.size() > 1) {
-            places.sort(Comparator.comparing((Integer place) -> findsItsLimit(claims[place]))
-                    .thenComparing(place -> claims[place].limiter().limit().name())
-                    .thenComparing(
-                            place -> CanonicalKey.textOrNull(claims[place].key()),
-                            Comparator.nullsFirst(Comparator.naturalOrder())));
-        }
         return places;
+    }
+
+    /** A comparison by hand, because every call under several limits with places makes it. */
+    private static boolean isBefore(Claim one, Claim other) {
+        if (findsItsLimit(one) != findsItsLimit(other)) {
+            return findsItsLimit(other);
+        }
+        int names =
+                one.limiter().limit().name().compareTo(other.limiter().limit().name());
+        return names != 0 ? names < 0 : keyText(one).compareTo(keyText(other)) < 0;
+    }
+
+    private static String keyText(Claim claim) {
+        return Objects.requireNonNullElse(CanonicalKey.textOrNull(claim.key()), "");
     }
 
     /**
