@@ -7,6 +7,7 @@ import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -43,6 +44,9 @@ final class ClientGate {
     private final Ticker ticker;
     private final ClientPace pace;
     private final Deque<Waiter> waiters = new ArrayDeque<>();
+    /** The threads that {@link #drain}, and whether each has to look again. */
+    private final Map<Thread, Boolean> draining = new HashMap<>();
+
     private boolean alarmIsSet;
     private long alarmAt;
     private Runnable stopAlarm = () -> {};
@@ -241,8 +245,34 @@ final class ClientGate {
         return pace.pause(nanos, ticker.nanos());
     }
 
-    /** Lets those go whose time has come, and sets the alarm for the next. */
+    /**
+     * Lets those go whose time has come, and sets the alarm for the next. A call that goes may be refused by its limits on this
+     * thread, and ends its pass before its future has been completed: then this thread looks again afterwards, so that its stack
+     * does not grow with the number of calls that wait.
+     */
     private void drain() {
+        Thread thread = Thread.currentThread();
+        synchronized (this) {
+            if (draining.put(thread, true) != null) {
+                return;
+            }
+        }
+        try {
+            while (looksAgain(thread)) {
+                look();
+            }
+        } finally {
+            synchronized (this) {
+                draining.remove(thread);
+            }
+        }
+    }
+
+    private synchronized boolean looksAgain(Thread thread) {
+        return Boolean.TRUE.equals(draining.put(thread, false));
+    }
+
+    private void look() {
         List<Runnable> due = new ArrayList<>();
         long alarm = 0;
         boolean sets = false;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.client;
 
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
@@ -29,14 +30,25 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction {
             // It may be made while a limited one is, in whose context.
             return next.exchange(request).contextWrite(context -> context.delete(ClientCall.class));
         }
-        return Mono.deferContextual(context -> entered(client, request, context))
-                .doOnDiscard(ClientCall.class, ClientCall::giveBack)
-                .flatMap(call -> exchange(call, request, next));
+        return Mono.deferContextual(context -> {
+            CompletableFuture<ClientCall> entered = client.enterAsync(
+                    new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
+            // Whoever is first: the exchange, or an end before it. Operators between them may drop a call without a
+            // word.
+            AtomicBoolean claimed = new AtomicBoolean();
+            return turn(entered, client, context)
+                    .flatMap(call -> claimed.compareAndSet(false, true) ? exchange(call, request, next) : Mono.empty())
+                    .doFinally(end -> {
+                        if (claimed.compareAndSet(false, true)) {
+                            entered.cancel(false);
+                            entered.thenAccept(ClientCall::giveBack);
+                        }
+                    });
+        });
     }
 
-    private static Mono<ClientCall> entered(LimitedClient client, ClientRequest request, ContextView context) {
-        CompletableFuture<ClientCall> entered =
-                client.enterAsync(new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
+    private static Mono<ClientCall> turn(
+            CompletableFuture<ClientCall> entered, LimitedClient client, ContextView context) {
         Mono<ClientCall> turn = Mono.fromFuture(entered);
         return entered.isDone()
                 ? turn

@@ -126,6 +126,29 @@ class AnswersWhileCallsWaitTest {
                 });
     }
 
+    /** One after the other is let go alone, and none of them is in the stack of the one before. */
+    @Test
+    void allEndThatTheirLimitRefusesAfterAPause() {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.limits.out.rate=1/h",
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.limits=out",
+                        "rate-limit.clients.partner.max-wait=8s")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    call(client).join().answered(429, retryAfter(2));
+                    List<CompletableFuture<ClientCall>> waiting =
+                            Stream.generate(() -> call(client)).limit(300).toList();
+                    assertThat(sent(waiting)).isZero();
+                    Thread thread = new Thread(null, () -> ticker.advance(Duration.ofSeconds(2)), "short", 200_000);
+                    thread.start();
+                    thread.join();
+                    assertThat(waiting).allMatch(CompletableFuture::isCompletedExceptionally);
+                });
+    }
+
     private static Function<String, List<String>> retryAfter(int seconds) {
         return name -> name.equals("Retry-After") ? List.of(String.valueOf(seconds)) : null;
     }
