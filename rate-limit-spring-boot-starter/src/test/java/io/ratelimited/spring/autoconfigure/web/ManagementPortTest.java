@@ -14,6 +14,8 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.webflux.autoconfigure.WebFluxRegistrations;
 import org.springframework.context.annotation.Bean;
@@ -51,6 +53,34 @@ class ManagementPortTest {
             assertThat(calls).hasValue(1);
         }
     }
+
+    /** On WebFlux, the server of that port has the filters of the application. */
+    @ParameterizedTest
+    @EnumSource(names = {"REACTOR_NETTY", "TOMCAT"})
+    void routesCountNothingOnAPortOfItsOwn(Kind kind) throws Exception {
+        try (RunningServer server = kind.start(
+                List.of(Routed.class),
+                "management.server.port=0",
+                "rate-limit.limits.all.rate=1/h",
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].limits=all")) {
+            URI health = URI.create("http://localhost:"
+                    + server.context.getEnvironment().getProperty("local.management.port") + "/actuator/health");
+            for (int i = 0; i < 3; i++) {
+                HttpResponse<String> answer = HttpClient.newHttpClient()
+                        .send(HttpRequest.newBuilder(health).build(), BodyHandlers.ofString());
+                assertThat(answer.statusCode()).isEqualTo(200);
+                assertThat(answer.headers().firstValue("RateLimit")).isEmpty();
+            }
+            assertThat(server.get("/limited").statusCode()).isEqualTo(200);
+            assertThat(server.get("/limited").statusCode()).isEqualTo(429);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Api.class)
+    static class Routed {}
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration

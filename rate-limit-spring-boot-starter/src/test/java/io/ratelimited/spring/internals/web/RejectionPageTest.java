@@ -27,10 +27,14 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.error.ErrorPage;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.boot.web.servlet.support.ErrorPageFilter;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.security.config.Customizer;
@@ -42,7 +46,9 @@ import org.springframework.security.web.authentication.UsernamePasswordAuthentic
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.context.support.AnnotationConfigWebApplicationContext;
 import org.springframework.web.filter.OncePerRequestFilter;
+import org.springframework.web.servlet.DispatcherServlet;
 import reactor.core.publisher.Mono;
 
 /** Refusals outside the dispatcher servlet, and the page that an application has for the status. */
@@ -97,6 +103,25 @@ class RejectionPageTest {
             assertThat(refused.statusCode()).isEqualTo(429);
             assertThat(refused.body()).contains("\"violated-policies\":[\"written\"]");
             assertThat(refused.headers().firstValue("Retry-After")).hasValue("60");
+        }
+    }
+
+    /** As in a server that is not embedded, and next to a second dispatcher servlet: a page is shown in place of the login. */
+    @ParameterizedTest
+    @ValueSource(classes = {ForwardedPages.class, SecondDispatcher.class})
+    void aReaderWhomSpringSecurityDoesNotKnowSeesThePage(Class<?> more) {
+        try (RunningServer server = Kind.TOMCAT.startSecured(
+                false,
+                List.of(App.class, more),
+                "rate-limit.limits.all.rate=1/h",
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].limits=all")) {
+            assertThat(server.get("/one", "Accept", BROWSER).statusCode()).isEqualTo(302);
+            HttpResponse<String> page = server.get("/one", "Accept", BROWSER);
+            assertThat(page.statusCode()).isEqualTo(429);
+            assertThat(page.body()).contains("Whitelabel");
+            assertThat(page.headers().allValues("Retry-After")).containsExactly("3600");
+            assertThat(page.headers().firstValue("Set-Cookie")).isEmpty();
         }
     }
 
@@ -229,6 +254,32 @@ class RejectionPageTest {
                 throws ServletException, IOException {
             limits.execute("logins", null, () -> "admitted");
             chain.doFilter(request, response);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ForwardedPages {
+
+        @Bean
+        FilterRegistrationBean<ErrorPageFilter> errorPages() {
+            ErrorPageFilter pages = new ErrorPageFilter();
+            pages.addErrorPages(new ErrorPage("/error"));
+            FilterRegistrationBean<ErrorPageFilter> registered = new FilterRegistrationBean<>(pages);
+            registered.setOrder(pages.getOrder());
+            registered.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC);
+            return registered;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class SecondDispatcher {
+
+        @Bean
+        ServletRegistrationBean<DispatcherServlet> second() {
+            ServletRegistrationBean<DispatcherServlet> second = new ServletRegistrationBean<>(
+                    new DispatcherServlet(new AnnotationConfigWebApplicationContext()), "/second/*");
+            second.setName("second");
+            return second;
         }
     }
 

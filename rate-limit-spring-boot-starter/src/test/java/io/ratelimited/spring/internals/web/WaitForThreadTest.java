@@ -106,24 +106,27 @@ class WaitForThreadTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"GET, /plain, plain", "POST, /body, body"})
-    void aCallWhoseTimeIsOverWhenItGetsAThreadIsRefusedAndTakesNothing(String method, String path, String limit) {
+    @CsvSource({"GET, /plain, plain", "POST, /body, body", "GET, /never, never"})
+    void aCallThatNeedNotWaitGoesHoweverLateItGetsAThread(String method, String path, String limit) {
         CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread(method, path);
-        server.ticker().advance(Duration.ofSeconds(2).plusNanos(1));
-        gate.countDown();
-
-        assertThat(answer.join().statusCode()).isEqualTo(429);
-        assertThat(remaining(limit)).isEqualTo(1);
-        assertThat(server.send(method, path).statusCode()).isEqualTo(200);
-    }
-
-    @Test
-    void aCallThatGetsAThreadInTimeGoes() {
-        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/plain");
-        server.ticker().advance(Duration.ofSeconds(2));
+        server.ticker().advance(Duration.ofSeconds(3));
         gate.countDown();
 
         assertThat(answer.join().statusCode()).isEqualTo(200);
+        assertThat(remaining(limit)).isZero();
+    }
+
+    @Test
+    void aCallWhoseTimeIsOverMayNotWaitAndTakesNothing() {
+        assertThat(server.context.getBean(RateLimits.class).tryAcquire("plain", null))
+                .isTrue();
+        CompletableFuture<HttpResponse<String>> answer = sendAndWaitForThread("GET", "/plain");
+        server.ticker().advance(Duration.ofSeconds(59));
+        gate.countDown();
+
+        assertThat(answer.join().statusCode()).isEqualTo(429);
+        server.ticker().advance(Duration.ofSeconds(1));
+        assertThat(remaining("plain")).isEqualTo(1);
     }
 
     @Test
@@ -190,6 +193,12 @@ class WaitForThreadTest {
         @RateLimited(name = "plain", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
         String plain() {
             return "plain";
+        }
+
+        @GetMapping("/never")
+        @RateLimited(name = "never", rate = "1/m", policy = Policy.WAIT, maxWait = "0s")
+        String never() {
+            return "never";
         }
 
         @PostMapping("/body")

@@ -81,6 +81,7 @@ final class RouteFilters {
                 new ReactiveCors(Stream::empty, () -> {
                     throw new IllegalStateException("no dispatcher");
                 }),
-                versions);
+                versions,
+                served -> false);
     }
 }

@@ -191,8 +191,7 @@ public final class LimitEnforcer {
      * Takes the time for which a call that may wait has waited for its thread already.
      *
      * @return nanoseconds, which shorten its further wait
-     * @throws RateLimitExceededException when a limit does not let it wait so long. Limits that would refuse it anyhow may
-     *     know when it can go
+     * @throws RateLimitExceededException when a limit does not let it wait so long, and one of them would make it wait now
      */
     private long takeWaitedNanos(LimitRequest[] enforced, CurrentRequest current) {
         long waited = current.takeWaitedNanos();
@@ -205,10 +204,15 @@ public final class LimitEnforcer {
         }
         Claim[] claims = LimitRequest.claims(enforced, true, waited);
         @Nullable Decision[] refusals = new Decision[claims.length];
+        boolean refused = false;
         for (int i = 0; i < claims.length; i++) {
             refusals[i] = enforced[i].refusalAfter(waited, claims[i]);
+            refused |= refusals[i] != null;
         }
-        throw reports.refusal(enforced, current, refusals);
+        if (refused) {
+            throw reports.refusal(enforced, current, refusals);
+        }
+        return waited;
     }
 
     /**

@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.internals.candidates.CandidateTracker;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -150,13 +149,12 @@ public record LimitRequest(
      */
     @Nullable
     Decision refusalAfter(long waitedNanos, Claim left) {
-        boolean late = isTimeOver(waitedNanos);
         Decision asked = limiter.peek(left);
         if (asked.admitted()) {
-            return late ? timeOver() : null;
+            return null;
         }
         // A call that came too late because there was no thread for it is no violation.
-        return late ? asked : limiter.refused(left, asked);
+        return isTimeOver(waitedNanos) ? asked : limiter.refused(left, asked);
     }
 
     /** The same request for no permits, which costs only what it is charged when it has ended. */
@@ -206,10 +204,5 @@ public record LimitRequest(
     /** The decision on a call whose key is missing. */
     Decision denial() {
         return Decision.withoutKey(limit.name());
-    }
-
-    /** The decision on a call that waited too long before any limit was asked; the limit might admit the next one. */
-    Decision timeOver() {
-        return new Decision(limit.name(), false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.MEMORY);
     }
 }

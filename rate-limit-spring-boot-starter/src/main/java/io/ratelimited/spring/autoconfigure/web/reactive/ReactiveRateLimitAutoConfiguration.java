@@ -44,6 +44,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.json.JsonWriter;
+import org.springframework.boot.web.server.context.WebServerApplicationContext;
 import org.springframework.boot.webflux.error.DefaultErrorAttributes;
 import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
@@ -66,6 +67,10 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 @ConditionalOnBean(RouteLimits.class)
 @Import(RouteConfiguration.class)
 public final class ReactiveRateLimitAutoConfiguration {
+
+    private static boolean isManagement(@Nullable ApplicationContext context) {
+        return WebServerApplicationContext.hasServerNamespace(context, "management");
+    }
 
     @InternalBean("io.ratelimited.rateLimitReactiveRequests")
     ReactiveRequests rateLimitReactiveRequests(
@@ -153,7 +158,14 @@ public final class ReactiveRateLimitAutoConfiguration {
             ApplicationContext context) {
         return routes.isEmpty(false) && !ReactiveLogins.arePossible(context)
                 ? null
-                : new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, cors, versions);
+                : new RateLimitWebFilter(
+                        RateLimitWebFilter.ORDER,
+                        routes,
+                        limits,
+                        requests,
+                        cors,
+                        versions,
+                        ReactiveRateLimitAutoConfiguration::isManagement);
     }
 
     @InternalBean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
@@ -163,7 +175,14 @@ public final class ReactiveRateLimitAutoConfiguration {
             ReactiveRequests requests,
             ReactiveCors cors,
             ReactiveVersions versions) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, cors, versions);
+        return new RateLimitWebFilter(
+                RateLimitWebFilter.BEFORE_SECURITY,
+                routes,
+                limits,
+                requests,
+                cors,
+                versions,
+                ReactiveRateLimitAutoConfiguration::isManagement);
     }
 
     @InternalConfiguration

@@ -40,8 +40,8 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.stream.Stream;
 import org.glassfish.jersey.server.ResourceConfig;
-import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -127,20 +127,26 @@ public final class ServletRateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitFieldsFilter")
     FilterRegistrationBean<HeadersFilter> rateLimitFieldsFilter(RouteLimits limits) {
-        return registered(new HeadersFilter(limits), HeadersFilter.ORDER);
+        return registered(new HeadersFilter(limits), HeadersFilter.ORDER, DispatcherType.ASYNC, DispatcherType.ERROR);
     }
 
     @InternalBean("io.ratelimited.rateLimitRefusalFilter")
     FilterRegistrationBean<RejectionFilter> rateLimitRefusalFilter(
             ServletRejections refusals, ObjectProvider<RejectionPage.Pages> pages) {
-        RejectionPage page = new RejectionPage(pages.getIfAvailable(() -> () -> null));
-        return registered(new RejectionFilter(refusals, page), RejectionFilter.ORDER);
+        RejectionPage page = new RejectionPage(pages.getIfAvailable(() -> name -> null));
+        return registered(
+                new RejectionFilter(refusals, page),
+                RejectionFilter.ORDER,
+                DispatcherType.ASYNC,
+                DispatcherType.ERROR,
+                DispatcherType.FORWARD);
     }
 
-    private static <F extends Filter> FilterRegistrationBean<F> registered(F filter, int order) {
+    private static <F extends Filter> FilterRegistrationBean<F> registered(
+            F filter, int order, DispatcherType... dispatches) {
         FilterRegistrationBean<F> registered = new FilterRegistrationBean<>(filter);
         registered.setOrder(order);
-        registered.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        registered.setDispatcherTypes(DispatcherType.REQUEST, dispatches);
         return registered;
     }
 
@@ -195,6 +201,26 @@ public final class ServletRateLimitAutoConfiguration {
         return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
     }
 
+    @InternalBean("io.ratelimited.rateLimitFilterDispatches")
+    FilterRegistrationBean<RateLimitFilter> rateLimitFilterDispatches(
+            @Qualifier("io.ratelimited.rateLimitFilter") RateLimitFilter filter) {
+        return routes(filter, "io.ratelimited.rateLimitFilter");
+    }
+
+    @InternalBean("io.ratelimited.rateLimitBeforeSecurityFilterDispatches")
+    FilterRegistrationBean<RateLimitFilter> rateLimitBeforeSecurityFilterDispatches(
+            @Qualifier("io.ratelimited.rateLimitBeforeSecurityFilter") RateLimitFilter filter) {
+        return routes(filter, "io.ratelimited.rateLimitBeforeSecurityFilter");
+    }
+
+    /** A filter that forwards ends the way of its request through the filters: the request goes on by the forward. */
+    private static FilterRegistrationBean<RateLimitFilter> routes(RateLimitFilter filter, String name) {
+        FilterRegistrationBean<RateLimitFilter> registered =
+                registered(filter, filter.getOrder(), DispatcherType.FORWARD);
+        registered.setName(name);
+        return registered;
+    }
+
     @InternalConfiguration
     @ConditionalOnClass(DispatcherServlet.class)
     static class Mvc {
@@ -211,15 +237,11 @@ public final class ServletRateLimitAutoConfiguration {
 
         @InternalBean("io.ratelimited.rateLimitErrorPages")
         RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
-            return () -> dispatcherOf(dispatcher.getIfUnique());
-        }
-
-        private static RejectionPage.@Nullable Dispatcher dispatcherOf(
-                @Nullable ServletRegistrationBean<DispatcherServlet> registered) {
-            if (registered == null || registered.getServlet() == null) {
-                return null;
-            }
-            return new RejectionPage.Dispatcher(registered.getServletName(), registered.getServlet());
+            return name -> dispatcher.stream()
+                    .filter(registered -> registered.getServletName().equals(name))
+                    .map(ServletRegistrationBean::getServlet)
+                    .findFirst()
+                    .orElse(null);
         }
     }
 

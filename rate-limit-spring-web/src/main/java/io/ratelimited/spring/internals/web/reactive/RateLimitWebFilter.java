@@ -12,8 +12,10 @@ import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.ratelimited.spring.internals.web.RoutePatterns.Matching;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
@@ -46,22 +48,29 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final ReactiveRequests requests;
     private final ReactiveCors cors;
     private final ReactiveVersions versions;
+    private final Predicate<@Nullable ApplicationContext> management;
     private final boolean noRoutes;
 
-    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
+    /**
+     * @param order {@link #ORDER} or {@link #BEFORE_SECURITY}
+     * @param management whether the context of an exchange serves a management port, which has the filters of the application
+     *     as well, and no routes
+     */
     public RateLimitWebFilter(
             int order,
             RoutePatterns routes,
             RouteLimits limits,
             ReactiveRequests requests,
             ReactiveCors cors,
-            ReactiveVersions versions) {
+            ReactiveVersions versions,
+            Predicate<@Nullable ApplicationContext> management) {
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.cors = cors;
         this.versions = versions;
+        this.management = management;
         this.noRoutes = routes.isEmpty(order == BEFORE_SECURITY);
     }
 
@@ -88,7 +97,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
-        if (noRoutes) {
+        if (noRoutes || management.test(exchange.getApplicationContext())) {
             return chain.filter(exchange);
         }
         return routes.nameVersions()

@@ -11,6 +11,7 @@ import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.ratelimited.spring.internals.web.RoutePatterns.Matching;
 import jakarta.servlet.AsyncEvent;
 import jakarta.servlet.AsyncListener;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
@@ -26,9 +27,9 @@ import org.springframework.core.Ordered;
 import org.springframework.web.cors.CorsUtils;
 
 /**
- * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
- * two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
- * know the principal.
+ * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. A request that
+ * an earlier filter has forwarded comes here by its forward. There are two: before the filters of Spring Security, so that every
+ * request is counted; and after them, for routes that need to know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
@@ -83,6 +84,11 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(request, response);
             return;
         }
+        if (request.getDispatcherType() == DispatcherType.FORWARD
+                && ServletRequestState.hasPassed(request, beforeSecurity)) {
+            chain.doFilter(request, response);
+            return;
+        }
         if (noRoutes) {
             if (beforeSecurity) {
                 chain.doFilter(request, response);
@@ -126,7 +132,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         proceed(httpRequest, httpResponse, chain, call, admission, exemption);
     }
 
-    private static void proceed(
+    private void proceed(
             HttpServletRequest request,
             HttpServletResponse response,
             FilterChain chain,
@@ -136,7 +142,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             throws IOException, ServletException {
         boolean async = false;
         // Filters between the two, such as those of Spring Security, may still answer: the outer one ends the request.
-        boolean outer = call.begin();
+        boolean outer = call.begin(beforeSecurity);
         if (admission != null && admission.followsResult()) {
             call.followResult();
         }

@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.web.servlet;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
+import jakarta.servlet.RequestDispatcher;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
@@ -32,9 +33,15 @@ public final class RejectionFilter implements Filter {
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        boolean error = request.getDispatcherType() == DispatcherType.ERROR;
+        DispatcherType type = request.getDispatcherType();
+        boolean error = type == DispatcherType.ERROR;
         if (error) {
             ServletRequestState.resume(request);
+        } else if (type == DispatcherType.FORWARD) {
+            // In a server that is not embedded, Spring Boot's own filter forwards to error pages when the request has
+            // ended.
+            error = request.getAttribute(RequestDispatcher.ERROR_STATUS_CODE) != null
+                    && ServletRequestState.resume(request);
         }
         try {
             if (!error || !page.show(request, response)) {
@@ -46,7 +53,7 @@ public final class RejectionFilter implements Filter {
             }
         } finally {
             // Jetty completes no asynchronous request whose later dispatch fails after its response has begun.
-            if (request.getDispatcherType() != DispatcherType.REQUEST && !request.isAsyncStarted()) {
+            if ((error || type == DispatcherType.ASYNC) && !request.isAsyncStarted()) {
                 ServletRequestState.end(request);
             }
         }

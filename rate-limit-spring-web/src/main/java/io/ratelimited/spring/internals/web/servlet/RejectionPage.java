@@ -32,12 +32,12 @@ public final class RejectionPage {
         this.pages = pages;
     }
 
-    /** The servlet that shows error pages. */
+    /** The servlets that show error pages. */
     public interface Pages {
 
-        /** The dispatcher servlet as it is registered; null if the application registers none that way, or has no Spring MVC. */
+        /** The dispatcher servlet that is registered by a name; null if there is none, or no Spring MVC. */
         @Nullable
-        Dispatcher dispatcher();
+        Servlet dispatcher(String name);
     }
 
     /** Asks the container for the page. */
@@ -72,16 +72,8 @@ public final class RejectionPage {
 
     /** The dispatcher servlet, if the page is one of its own: other pages are static files, which other servlets send. */
     private @Nullable Servlet target(HttpServletRequest request) {
-        Dispatcher registered = pages.dispatcher();
-        return registered != null
-                        && registered.name.equals(
-                                request.getHttpServletMapping().getServletName())
-                ? registered.servlet
-                : null;
+        return pages.dispatcher(request.getHttpServletMapping().getServletName());
     }
-
-    /** The dispatcher servlet, under the name that it is registered by. */
-    public record Dispatcher(String name, Servlet servlet) {}
 
     /** @param security of the refused request, so that the page knows who reads it; null without Spring Security */
     private record Requested(Rejection refusal, @Nullable Object security) {}

@@ -263,9 +263,13 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** Returns whether the caller is the first, who has to {@link #end} the request. */
-    boolean begin() {
-        return state.begin();
+    /**
+     * Notes that a filter of routes lets the request pass.
+     *
+     * @return whether the caller is the first, who has to {@link #end} the request
+     */
+    boolean begin(boolean beforeSecurity) {
+        return state.begin(beforeSecurity, !beforeSecurity);
     }
 
     /** Takes the outcome of a result of the request that Spring MVC awaits. */

@@ -48,6 +48,8 @@ final class ServletRequestState {
     /** Whether a limit has rejected the request, or a call within it. */
     private volatile boolean rejected;
 
+    private boolean passedBeforeSecurity;
+    private boolean passedAfterSecurity;
     private boolean followed;
     private boolean ended;
     /** Whether the first dispatch has returned, and the response goes on. */
@@ -271,9 +273,29 @@ final class ServletRequestState {
         return over;
     }
 
-    /** Returns whether the caller is the first, who has to {@link #end} the request. */
-    synchronized boolean begin() {
-        if (isFollowed()) {
+    /**
+     * Returns whether the filter of those routes, or one behind it, has let the request pass: a forward from there is the same
+     * request on its way to another resource.
+     */
+    static boolean hasPassed(ServletRequest request, boolean beforeSecurity) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasPassed(beforeSecurity);
+    }
+
+    private synchronized boolean hasPassed(boolean beforeSecurity) {
+        return passedAfterSecurity || (beforeSecurity && passedBeforeSecurity);
+    }
+
+    /**
+     * The request goes on.
+     *
+     * @param before whether it has passed the filter of the routes before Spring Security
+     * @param after whether it has passed that of the routes after it
+     * @return whether the caller is the first, who has to {@link #end} the request
+     */
+    synchronized boolean begin(boolean before, boolean after) {
+        passedBeforeSecurity |= before;
+        passedAfterSecurity |= after;
+        if (followed && !ended) {
             return false;
         }
         followed = true;
@@ -320,11 +342,13 @@ final class ServletRequestState {
         }
     }
 
-    /** The request goes on, to an error page, after its first dispatch has ended. The caller will {@link #end} it again. */
-    static void resume(ServletRequest request) {
-        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
-            state.begin();
-        }
+    /**
+     * The request goes on, to an error page, after its first dispatch has ended. The caller will {@link #end} it again.
+     *
+     * @return false if it had not ended, or no limit knows it
+     */
+    static boolean resume(ServletRequest request) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.begin(false, false);
     }
 
     /** Ends a request on which a limit has decided. */
