@@ -72,7 +72,13 @@ class RejectionAttacksTest {
         "rate-limit.limits.heavy.rate=5/m",
         "rate-limit.limits.heavy.permits=@numbers.of(header('Weight'))",
         "rate-limit.routes[2].path=/heavy",
-        "rate-limit.routes[2].limits=heavy"
+        "rate-limit.routes[2].limits=heavy",
+        "rate-limit.limits.written-keys.rate=5/m",
+        "rate-limit.limits.written-keys.key=header('X-Api-Key')",
+        "rate-limit.limits.written-address.rate=3/m",
+        "rate-limit.limits.written-address.key=clientIp",
+        "rate-limit.routes[3].path=/routed/written",
+        "rate-limit.routes[3].limits=written-keys,written-address"
     };
 
     @ParameterizedTest
@@ -154,12 +160,33 @@ class RejectionAttacksTest {
             requireProblem(server.get("/model/mono?tokens=" + tokens), 400);
             requireProblem(server.get("/heavy", "Weight", tokens), 400);
         }
+        for (String text : List.of("abc", "1e3", "", "99999999999999999999")) {
+            requireProblem(server.get("/number?tokens=" + text), 400);
+            requireProblem(server.get("/text?tokens=" + text), 400);
+        }
         requireProblem(server.get("/model?tokens=9223372036854775807"), 429);
         assertThat(server.get("/model?tokens=5").statusCode()).isEqualTo(200);
         assertThat(output).doesNotContain("ERROR").doesNotContain("\tat ");
         assertThat(output.getOut().split("permits of rate limit 'model' ", -1))
                 .as("in the log once a minute")
                 .hasSize(2);
+    }
+
+    /** A key that fails the call would be a way around the limit of the address beside it. */
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void aKeyThatACallerWritesCountsWhateverItIs(Kind kind, CapturedOutput output) {
+        RunningServer server = withoutAdvice(kind);
+        List<String> keys = List.of("java.lang.Object@1", "[x@1", "Credentials=[PROTECTED]");
+        for (String path : List.of("/written", "/routed/written")) {
+            for (String key : keys) {
+                assertThat(server.get(path, "X-Api-Key", key).statusCode())
+                        .as(path + " " + key)
+                        .isEqualTo(200);
+            }
+            requireProblem(server.get(path, "X-Api-Key", keys.get(0)), 429);
+        }
+        assertThat(output).doesNotContain("ERROR").doesNotContain("\tat ");
     }
 
     @ParameterizedTest
@@ -394,7 +421,14 @@ class RejectionAttacksTest {
             return CompletableFuture.completedFuture("1");
         }
 
-        @GetMapping({"/routed", "/early", "/heavy"})
+        @GetMapping("/written")
+        @RateLimited(name = "address", rate = "3/m", key = "clientIp")
+        @RateLimited(name = "search", rate = "5/m", key = "header('X-Api-Key')")
+        String written() {
+            return "written";
+        }
+
+        @GetMapping({"/routed", "/early", "/heavy", "/routed/written"})
         String routed() {
             return "routed";
         }

@@ -185,7 +185,7 @@ public final class LimitedClient {
     private CompletableFuture<ClientCall> enterAsync(OutgoingRequest request, long maxWaitNanos) {
         Object key;
         try {
-            key = terms.key == null ? null : terms.key.asKey(terms.key.value(request));
+            key = terms.key == null ? null : terms.key.key(request);
         } catch (IllegalStateException ex) {
             return CompletableFuture.failedFuture(ex);
         }

@@ -1,9 +1,10 @@
 package io.ratelimited.spring.internals.call;
 
 import java.io.Serial;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A call asks for a number of permits that no call can have: the caller's mistake where the number comes from the call, as
+ * A call asks for permits that no call can have, such as a negative number or a text that is no number: the caller's mistake where the number comes from the call, as
  * from a parameter of a request. The call was not made. Has no stack trace, since callers can cause as many as they like.
  */
 public final class InvalidPermitsException extends IllegalStateException {
@@ -13,7 +14,7 @@ public final class InvalidPermitsException extends IllegalStateException {
 
     private final String limit;
 
-    InvalidPermitsException(String limit, String message) {
+    InvalidPermitsException(String limit, @Nullable String message) {
         super(message);
         this.limit = limit;
     }

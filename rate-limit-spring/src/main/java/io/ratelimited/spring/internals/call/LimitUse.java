@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.call;
 
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
@@ -31,6 +32,7 @@ import org.springframework.util.ObjectUtils;
  *
  * @param fixedPermits of a call where no expression states them
  * @param tierOfClients the expression of the tier if clients can choose its value; else null
+ * @param tierOfNames the expression of the tier if its texts are names of tiers only; null if a bean returns them
  * @param once how this use of the limit charges a web request only once; null if it charges every call
  */
 public record LimitUse(
@@ -41,6 +43,7 @@ public record LimitUse(
         @Nullable CallExpression when,
         @Nullable CallExpression tier,
         @Nullable String tierOfClients,
+        @Nullable String tierOfNames,
         @Nullable CallExpression priority,
         @Nullable CallExpression charge,
         @Nullable CallExpression blockUnless,
@@ -93,6 +96,7 @@ public record LimitUse(
                 expressions.apply("when", properties.text(LimitProperty.WHEN)),
                 tier,
                 invented(tier),
+                tier == null || (tier.looksUp() && !tier.canBeInvented()) ? null : tier.toString(),
                 priority,
                 expressions.apply("charge", properties.text(LimitProperty.CHARGE)),
                 expressions.apply("blockUnless", properties.text(LimitProperty.BLOCK_UNLESS)),
@@ -186,12 +190,12 @@ public record LimitUse(
         }
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
-        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
+        long weight = permits == null ? fixedPermits : weight(permits, target, args, current);
         int rank = priority == null
                 ? RateLimiter.NO_RANK
                 : limit.classes().rank(limiter, priority.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
-        Object id = key == null ? null : key.asKey(key.value(target, args, current));
+        Object id = key == null ? null : key.key(target, args, current);
         boolean missing = key != null && id == null;
         if (missing && enforcement.missingKey() == MissingKey.SKIP) {
             return null;
@@ -217,14 +221,24 @@ public record LimitUse(
         throw unusable(expression, "a boolean", LogText.of(value));
     }
 
-    private long weight(CallExpression expression, @Nullable Object value) {
+    /** The caller chooses which number it is. That it is a number is up to the application, unless it reads a caller's text. */
+    private long weight(
+            CallExpression expression,
+            @Nullable Object target,
+            @Nullable Object[] args,
+            @Nullable CurrentRequest current) {
+        Object value;
+        try {
+            value = expression.value(target, args, current);
+        } catch (IllegalStateException ex) {
+            throw expression.canBeInvented() ? new InvalidPermitsException(limit.name(), ex.getMessage()) : ex;
+        }
         long weight = Charge.roundedUp(value, Long.MAX_VALUE);
         if (weight >= 0) {
             return weight;
         }
         String problem = problem(expression, "a number from 0 to 2^63 - 1", LogText.of(value));
-        // The caller chooses which number it is; that it is a number is up to the application.
-        throw value == null || value instanceof Number
+        throw value == null || value instanceof Number || expression.canBeInvented()
                 ? new InvalidPermitsException(limit.name(), problem)
                 : new IllegalStateException(problem);
     }
@@ -233,7 +247,7 @@ public record LimitUse(
         Object tierName = ObjectUtils.unwrapOptional(value);
         return tierName == null || tierName.toString().isBlank()
                 ? limit.limiter()
-                : limit.limiterOfTier(tierName, tierOfClients);
+                : limit.limiterOfTier(tierName, tierName instanceof CallerLimit ? tierOfClients : tierOfNames);
     }
 
     /** Returns whether no instance of a parameter's type can be a key. */

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -230,7 +231,12 @@ public final class CallExpression {
 
     /** Returns whether the expression may read a word of its root: it names the word, or hands on the root. */
     public boolean reads(String word) {
-        return text.contains(word) || text.contains("#root") || text.contains("#this");
+        return words != null && words.reads(word);
+    }
+
+    /** Returns whether the value is what a bean returns, or a constant: neither a caller nor other code chooses it. */
+    public boolean looksUp() {
+        return words != null && words.looksUp();
     }
 
     /** Returns whether callers choose the value: it reads their text or a session, and no bean looks that up. */
@@ -316,18 +322,54 @@ public final class CallExpression {
     }
 
     /**
-     * A value of the expression as a key that cannot change; null for a missing one.
+     * The value for a call as a key that cannot change; null for a missing one.
      *
-     * @throws IllegalStateException when the value is no key; the call must not go
+     * @throws IllegalStateException when the expression fails, or when the value is no key; the call must not go
      */
     @Nullable
-    public Object asKey(@Nullable Object value) {
-        Object id = ObjectUtils.unwrapOptional(value);
+    public Object key(@Nullable Object target, @Nullable Object[] args, @Nullable RequestFacts request) {
+        Object value = ObjectUtils.unwrapOptional(value(target, args, request));
+        if (expression == null || value == null) {
+            return asKey(value, CallerNames::part);
+        }
+        if (value instanceof String text && !mayBeOfObjects(text)) { // most keys, without an object for each
+            return asKey(text, CallerNames::part);
+        }
+        return asKey(value, part -> {
+            Object known = CallerNames.part(part);
+            if (known instanceof String text && mayBeOfObjects(text)) {
+                requireNoTextOfObjects(text, args, request);
+            }
+            return known;
+        });
+    }
+
+    /** Returns whether a text has a mark that is in the text of each object without {@code toString()} and authentication. */
+    private static boolean mayBeOfObjects(String text) {
+        return text.indexOf('@') >= 0 || text.indexOf('[') >= 0;
+    }
+
+    /** The value for an object of the class that the expression is {@link #on}, as a {@link #key}. */
+    @Nullable
+    public Object key(Object root) {
+        return asKey(ObjectUtils.unwrapOptional(value(root)), CallerNames::part);
+    }
+
+    private @Nullable Object asKey(@Nullable Object value, Function<Object, @Nullable Object> parts) {
         try {
-            Object key = id == null ? null : CallerNames.inKey(id);
+            Object key = CallerNames.inKey(value, parts);
             return key instanceof String string && string.isBlank() ? null : key;
         } catch (IllegalArgumentException ex) {
             throw new IllegalStateException(this + ": " + ex.getMessage() + "; the call was not made", ex);
+        }
+    }
+
+    private void requireNoTextOfObjects(String text, @Nullable Object[] args, @Nullable RequestFacts request) {
+        for (Object argument : args) {
+            CallerNames.requireNoTextOf(argument, text);
+        }
+        if (reads("principal") && (request != null || CallerNames.isKnownToThread())) {
+            CallerNames.requireNoTextOf(new CallRoot(method, null, args, request).getPrincipal(), text);
         }
     }
 

@@ -7,6 +7,7 @@ import java.security.Principal;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.security.authentication.AuthenticationTrustResolver;
 import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
@@ -30,17 +31,6 @@ public final class CallerNames {
     private static final boolean CLAIMS =
             ClassUtils.isPresent("org.springframework.security.oauth2.core.ClaimAccessor", LOADER);
 
-    private static final String HEXADECIMAL = "0123456789abcdef";
-    /** Places in a text at which the name of a class is looked for: callers may write any number of them. */
-    private static final int LOOKS = 8;
-
-    private static final int LONGEST_NAME = 256;
-    /** Of a hidden class, with what is before it, as in {@code /0x00007f5ee6d3c8c8}. */
-    private static final int LONGEST_NUMBER = 24;
-
-    /** In the text of each authentication of Spring Security, beside the session and the address. */
-    private static final String PROTECTED = "Credentials=[PROTECTED]";
-
     /** The most classes of principals that are warned of. */
     private static final int WARNINGS = 20;
 
@@ -58,92 +48,51 @@ public final class CallerNames {
     /**
      * The value that stands for a key, or for a part of one: a caller's name, and the text of what is text.
      *
-     * @throws IllegalArgumentException for a text that differs for each object, or at each login
+     * @throws IllegalArgumentException for a caller whose name is a text that differs for each object
      */
     static @Nullable Object part(Object part) {
         // Most keys are strings, of which the JVM sees at once that they are, and only by a search that they are no
         // Principal.
-        if (part instanceof String text) {
-            requireText(text);
-            return text;
+        if (part instanceof String) {
+            return part;
         }
         Object known = part instanceof Principal caller ? of(caller) : part;
-        if (known instanceof CharSequence || known instanceof URI) {
-            String text = known.toString();
-            requireText(text);
-            return text;
-        }
-        return known;
+        return known instanceof CharSequence || known instanceof URI ? known.toString() : known;
     }
 
     /**
-     * A key that code states by hand, with the names of callers in it.
+     * A key with the names of callers in it.
      *
-     * @throws IllegalArgumentException for an object that is no key, or a text that differs for each object
+     * @throws IllegalArgumentException for an object that is no key, or a caller whose name differs for each object
      */
     public static @Nullable Object inKey(@Nullable Object key) {
-        Object known = key == null ? null : part(key);
-        return known == null || known instanceof String ? known : CanonicalKey.frozen(known, CallerNames::part);
+        return inKey(key, CallerNames::part);
     }
 
-    private static void requireText(String text) {
-        String of = defaultText(text);
-        if (of != null) {
-            throw new IllegalArgumentException(LogText.escaped(of)
-                    + " is the text of an object without toString(), which differs for each object: use its"
-                    + " id");
-        }
-        if (text.contains(PROTECTED)) {
-            throw new IllegalArgumentException(
-                    "the text of an authentication differs at each login: use its name, as in"
-                            + " \"principal?.name\"");
+    /** @param parts as {@link #part}, for the key and for each of its parts */
+    static @Nullable Object inKey(@Nullable Object key, Function<Object, @Nullable Object> parts) {
+        Object known = key == null ? null : parts.apply(key);
+        return known == null || known instanceof String ? known : CanonicalKey.frozen(known, parts);
+    }
+
+    /**
+     * Checks that a text is not made of the text of an object that is another one at each login. The text alone tells nothing,
+     * because clients may write the same one.
+     *
+     * @param object of the call for which the text is a key
+     * @throws IllegalArgumentException when it contains the text of the object, or of its principal
+     */
+    static void requireNoTextOf(@Nullable Object object, String text) {
+        requireNotIn(text, object);
+        if (SECURITY) {
+            Security.requireNoTextOf(object, text);
         }
     }
 
-    /** The part of a text that is that of an object that has none of its own, so that each object is another key; null for none. */
-    private static @Nullable String defaultText(String text) {
-        for (int at = text.indexOf('@', 1), looks = 0;
-                at > 0 && looks < LOOKS;
-                at = text.indexOf('@', at + 1), looks++) {
-            int end = at + 1;
-            while (end < text.length() && HEXADECIMAL.indexOf(text.charAt(end)) >= 0) {
-                end++;
-            }
-            boolean number = end > at + 1 && end <= at + 9 && (end == text.length() || isEnd(text.charAt(end)));
-            int hidden = number ? text.lastIndexOf("/0x", at) : -1;
-            int nameEnd = hidden > Math.max(0, at - LONGEST_NUMBER) ? hidden : at;
-            int begin = number && nameEnd > 0 ? begin(text, nameEnd) : nameEnd;
-            if (begin < nameEnd && isClass(text.substring(begin, nameEnd))) {
-                return text.substring(begin, end);
-            }
+    private static void requireNotIn(String text, @Nullable Object object) {
+        if (object != null && CallerTexts.isWithoutText(object) && text.contains(object.toString())) {
+            throw CallerTexts.withoutText(object);
         }
-        return null;
-    }
-
-    private static boolean isEnd(char next) {
-        return !Character.isJavaIdentifierPart(next) && "-.@".indexOf(next) < 0;
-    }
-
-    private static int begin(String text, int at) {
-        int begin = at;
-        while (begin > Math.max(0, at - LONGEST_NAME)
-                && (Character.isJavaIdentifierPart(text.charAt(begin - 1))
-                        || ".[;".indexOf(text.charAt(begin - 1)) >= 0)) {
-            begin--;
-        }
-        return begin;
-    }
-
-    /** Looks for the file, because class loaders keep something of each name that they are asked to load, and callers invent names. */
-    private static boolean isClass(String text) {
-        if (text.startsWith("[")) {
-            return true;
-        }
-        int made = text.indexOf("$$");
-        String name = made > 0 ? text.substring(0, made) : text;
-        String file = ClassUtils.convertClassNameToResourcePath(name) + ClassUtils.CLASS_FILE_SUFFIX;
-        ClassLoader loader = ClassUtils.getDefaultClassLoader();
-        return (loader == null ? LOADER : loader).getResource(file) != null;
     }
 
     /** Returns whether the security context of this thread says who its caller is, or that nobody is logged in. */
@@ -157,6 +106,9 @@ public final class CallerNames {
     }
 
     private static final class Security {
+
+        /** In the text of each authentication, beside the session and the address. */
+        private static final String PROTECTED = "Credentials=[PROTECTED]";
 
         private static final AuthenticationTrustResolver TRUST = new AuthenticationTrustResolverImpl();
 
@@ -193,13 +145,28 @@ public final class CallerNames {
             if (subject != null) {
                 return subject;
             }
-            warnOf(principal, name);
+            if (CallerTexts.isWithoutText(principal)) {
+                throw CallerTexts.withoutText(principal);
+            }
+            warnOf(principal);
             return name;
         }
 
-        private static void warnOf(Object principal, String name) {
+        private static void requireNoTextOf(@Nullable Object object, String text) {
+            if (!(object instanceof Authentication authentication)) {
+                return;
+            }
+            if (text.contains(PROTECTED) && text.contains(authentication.toString())) {
+                throw new IllegalArgumentException(
+                        "the text of an authentication differs at each login: use its name, as in"
+                                + " \"principal?.name\"");
+            }
+            requireNotIn(text, authentication.getPrincipal());
+        }
+
+        private static void warnOf(Object principal) {
             String type = principal.getClass().getName();
-            if (WARNED.size() < WARNINGS && defaultText(name) == null && WARNED.add(type)) {
+            if (WARNED.size() < WARNINGS && WARNED.add(type)) {
                 LOG.warn("The key of callers is the text of a " + LogText.escaped(type)
                         + ", which Spring Security uses as the name: if it differs at each login, nothing is limited."
                         + " Let the class implement AuthenticatedPrincipal, or use a key such as"

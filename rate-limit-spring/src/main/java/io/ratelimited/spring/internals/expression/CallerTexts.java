@@ -47,8 +47,17 @@ final class CallerTexts extends StandardTypeConverter {
         if (value instanceof Principal caller) {
             return CallerNames.of(caller);
         }
-        throw new IllegalArgumentException(
-                "a " + LogText.escaped(value.getClass().getName())
+        throw withoutText(value);
+    }
+
+    /** Returns whether the text of an object is that of {@link Object#toString}. */
+    static boolean isWithoutText(Object object) {
+        return WITHOUT_TEXT.get(object.getClass());
+    }
+
+    static IllegalArgumentException withoutText(Object object) {
+        return new IllegalArgumentException(
+                "a " + LogText.escaped(object.getClass().getName())
                         + " has no toString(), so its text differs for each object: use its id");
     }
 }

@@ -24,17 +24,21 @@ import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.ast.BeanReference;
 import org.springframework.expression.spel.ast.CompoundExpression;
 import org.springframework.expression.spel.ast.ConstructorReference;
+import org.springframework.expression.spel.ast.Elvis;
 import org.springframework.expression.spel.ast.FunctionReference;
 import org.springframework.expression.spel.ast.Indexer;
 import org.springframework.expression.spel.ast.InlineMap;
 import org.springframework.expression.spel.ast.IntLiteral;
+import org.springframework.expression.spel.ast.Literal;
 import org.springframework.expression.spel.ast.MethodReference;
 import org.springframework.expression.spel.ast.Projection;
 import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
 import org.springframework.expression.spel.ast.StringLiteral;
+import org.springframework.expression.spel.ast.Ternary;
 import org.springframework.expression.spel.ast.TypeReference;
 import org.springframework.expression.spel.ast.VariableReference;
+import org.springframework.util.StringUtils;
 
 /**
  * The words of a SpEL expression: refuses those that can never mean anything, and notes which parts of a call the others
@@ -132,8 +136,13 @@ final class ExpressionWords {
     private final Method method;
     private final Map<String, Integer> positions;
     private final Set<String> headers = new HashSet<>();
+    /** The properties that the expression reads, of the root or of anything else, also by their getters. */
+    private final Set<String> read = new HashSet<>();
+
+    private final boolean looksUp;
     private boolean readsVariables;
     private boolean readsRoot;
+    private boolean handsOnRoot;
     private boolean readsUnverified;
     private boolean readsCancelled;
 
@@ -153,6 +162,26 @@ final class ExpressionWords {
         this.positions = parameters;
         check(parsed, true);
         noteUnverified(parsed, true);
+        this.looksUp = isLookedUp(parsed);
+    }
+
+    /** Returns whether the expression may read a word of its root: it names the word or its getter, or hands on the root. */
+    boolean reads(String word) {
+        return handsOnRoot || read.contains(word);
+    }
+
+    /** Returns whether the value is what a bean returns, or a constant. */
+    boolean looksUp() {
+        return looksUp;
+    }
+
+    private static boolean isLookedUp(SpelNode node) {
+        if (node instanceof Ternary || node instanceof Elvis) {
+            return IntStream.range(node instanceof Ternary ? 1 : 0, node.getChildCount())
+                    .allMatch(i -> isLookedUp(node.getChild(i)));
+        }
+        return node instanceof Literal
+                || (node instanceof CompoundExpression && node.getChild(0) instanceof BeanReference);
     }
 
     boolean readsVariables() {
@@ -187,10 +216,16 @@ final class ExpressionWords {
                 || node instanceof Projection
                 || node instanceof Selection;
         readsRoot |= onRoot && elsewhere;
+        if (node instanceof PropertyOrFieldReference property) {
+            read.add(property.getName());
+        } else if (node instanceof MethodReference getter && getter.getName().startsWith("get")) {
+            read.add(StringUtils.uncapitalize(getter.getName().substring(3)));
+        }
         if (node instanceof VariableReference reference) {
             String variable = name(text, reference);
             if (SELF.contains(variable)) {
                 readsRoot = true;
+                handsOnRoot = true;
             } else {
                 requireParameter(variable);
                 readsVariables = true;

@@ -84,13 +84,13 @@ final class CallerNumbers {
         return own;
     }
 
-    /** The limiter of all callers, for numbers that the caller could have chosen. */
-    RateLimiter ofClient(String expression) {
+    /** The limiter of all callers, for numbers that a client may have chosen. */
+    RateLimiter chosen(String expression) {
         if (!warned) {
             warned = true;
             LOG.warn("Rate limit '" + name + "' ignores the numbers of tier \"" + LogText.escaped(expression)
-                    + "\", which clients can choose, so the limit itself applies. Look the numbers up in a bean, as in"
-                    + " tier: \"@plans.limitOf(#user)\". [RL-281]");
+                    + "\", which clients may choose, so the limit itself applies. Look the numbers up in a bean, as in"
+                    + " tier: \"@plans.limitOf(#user)\", or return a CallerLimit. [RL-281]");
         }
         return limiter;
     }

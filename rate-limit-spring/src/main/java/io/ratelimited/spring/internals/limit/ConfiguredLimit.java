@@ -209,11 +209,11 @@ public final class ConfiguredLimit implements NamedLimit {
      * for numbers that it cannot have, which is warned of once.
      *
      * @param tier its name, or an enum constant, as {@link RelaxedNames} finds it; or numbers, as text or {@link CallerLimit}
-     * @param clients the expression of the tier if clients can choose its value, which then is no number; else null
+     * @param chosen the expression of the tier if its numbers do not count, since a client may have chosen them; else null
      */
-    public RateLimiter limiterOfTier(Object tier, @Nullable String clients) {
+    public RateLimiter limiterOfTier(Object tier, @Nullable String chosen) {
         RateLimiter found = tier instanceof String ? tiers.get(tier) : null;
-        if (found == null && clients == null && (tier instanceof String || tier instanceof CallerLimit)) {
+        if (found == null && chosen == null && (tier instanceof String || tier instanceof CallerLimit)) {
             found = numbers.known(tier);
         }
         if (found != null) {
@@ -225,7 +225,7 @@ public final class ConfiguredLimit implements NamedLimit {
             return relaxed;
         }
         if (CallerNumbers.isNumbers(tier)) {
-            return clients == null ? numbers.limiter(tier) : numbers.ofClient(clients);
+            return chosen == null ? numbers.limiter(tier) : numbers.chosen(chosen);
         }
         if (!warnedOfTier) {
             warnedOfTier = true;

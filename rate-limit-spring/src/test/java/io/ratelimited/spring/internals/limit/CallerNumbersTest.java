@@ -56,6 +56,33 @@ class CallerNumbersTest {
         public void count(String tenant) {}
     }
 
+    /** Tiers that are not looked up in a bean. */
+    static class Stated {
+
+        @RateLimited(name = "argument", rate = "5/s", key = "#tenant", tier = "#plan")
+        public void argument(String tenant, Object plan) {}
+
+        @RateLimited(name = "path", rate = "5/s", key = "#tenant", tier = "#plan.strip()")
+        public void path(String tenant, String plan) {}
+
+        @RateLimited(name = "chosen", rate = "5/s", key = "#tenant", tier = "@plans.limitOf(#tenant) ?: #plan")
+        public void orElse(String tenant, String plan) {}
+
+        @RateLimited(
+                name = "computed",
+                rate = "5/s",
+                key = "#tenant",
+                tier = "T(io.ratelimited.core.CallerLimit).of(#plan)")
+        public void computed(String tenant, String plan) {}
+
+        @RateLimited(
+                name = "constant",
+                rate = "5/s",
+                key = "#tenant",
+                tier = "#plan == 'big' ? '9/s' : (@plans.limitOf(#tenant) ?: null)")
+        public void constant(String tenant, String plan) {}
+    }
+
     static class Flights {
 
         @RateLimited(
@@ -111,6 +138,33 @@ class CallerNumbersTest {
                     assertThat(output).doesNotContain("[RL-2");
                 },
                 "rate-limit.limits.api.tiers.gold.rate=3/s");
+    }
+
+    /** A method knows not whether its caller hands on the text of a client. */
+    @ParameterizedTest
+    @ValueSource(strings = {"unlimited", "900/s", "900/s burst 1000"})
+    void textsAreNumbersOnlyIfABeanReturnsThem(String text, CapturedLog output) {
+        ContextRunner.limited(ticker)
+                .withBean(Stated.class)
+                .withBean("plans", Plans.class, () -> plans)
+                .withPropertyValues(
+                        "rate-limit.limits.argument.tiers.gold.rate=3/s", "rate-limit.limits.path.tiers.gold.rate=3/s")
+                .run(context -> {
+                    Stated stated = context.getBean(Stated.class);
+                    assertThat(admitted(() -> stated.argument("a", text))).isEqualTo(5);
+                    assertThat(admitted(() -> stated.path("a", text))).isEqualTo(5);
+                    assertThat(admitted(() -> stated.orElse("a", text))).isEqualTo(5);
+                    assertThat(output.toString().split("\\[RL-281]", -1)).hasSize(4);
+                    assertThat(output).contains("#plan.strip()").doesNotContain("[RL-280]");
+                    assertThat(admitted(() -> stated.argument("b", "gold"))).isEqualTo(3);
+                    assertThat(admitted(() -> stated.path("b", " GOLD "))).isEqualTo(3);
+                    assertThat(admitted(() -> stated.argument("c", CallerLimit.of("7/s"))))
+                            .isEqualTo(7);
+                    assertThat(admitted(() -> stated.computed("c", "7/s"))).isEqualTo(7);
+                    assertThat(admitted(() -> stated.constant("c", "big"))).isEqualTo(9);
+                    plans.numbers.put("d", "8/s");
+                    assertThat(admitted(() -> stated.constant("d", "small"))).isEqualTo(8);
+                });
     }
 
     @Test
