@@ -52,7 +52,7 @@ public record RateLimitProperties(
     /**
      * Limits in memory.
      *
-     * @param maximumKeys Maximum number of keys that each limit tracks; by default what fits into half of the heap, at most 1000000.
+     * @param maximumKeys Maximum number of keys that each limit and each of its tiers tracks; by default what fits into half of the heap, at most 1000000.
      */
     public record Memory(@Nullable Long maximumKeys) {
 

@@ -23,7 +23,6 @@ import io.ratelimited.spring.internals.check.LimitLog;
 import io.ratelimited.spring.internals.check.StartupCheck;
 import io.ratelimited.spring.internals.check.WovenCheck;
 import io.ratelimited.spring.internals.limit.ChangeReports;
-import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.EndOfWaits;
 import io.ratelimited.spring.internals.limit.InMemoryLimiterFactory;
 import io.ratelimited.spring.internals.limit.KeyMemory;
@@ -73,12 +72,11 @@ class LimitBeans {
         LimiterFactory inMemoryLimiterFactory(
                 SettingsSource settings, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
             KeyMemory memory = settings.memory();
-            return new InMemoryLimiterFactory("memory", Set.of(), ticker, limit -> {
-                List<ConfiguredLimit> keyed = registry.getObject().rememberingKeys();
-                boolean numbers =
-                        keyed.stream().anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
-                return memory.maximumKeys(limit, numbers, keyed.size());
-            });
+            return new InMemoryLimiterFactory(
+                    "memory",
+                    Set.of(),
+                    ticker,
+                    limit -> memory.maximumKeys(limit, registry.getObject().rememberingKeys()));
         }
 
         @InternalBean("io.ratelimited.limitRegistry")

@@ -68,7 +68,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
 
-    /** @param memory the number of keys that each limit in memory remembers */
+    /** @param memory the number of keys that each limit and tier in memory remembers */
     public LimitLog(LimitRegistry registry, KeyMemory memory) {
         this.registry = registry;
         this.memory = memory;
@@ -131,13 +131,17 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
         double bytesPerKey = 0;
         double bytes = 0;
         for (ConfiguredLimit limit : keyed) {
-            long keys = memory.maximumKeys(limit.limit(), limit.mayHaveNumbers(), keyed.size());
-            long each = KeyMemory.bytesPerKey(limit.limit(), limit.mayHaveNumbers());
-            most = Math.max(most, keys);
-            bytesPerKey += each;
-            bytes += (double) keys * each;
+            for (Limit each : limit.limitAndTiers()) {
+                long keys = memory.maximumKeys(each, keyed);
+                long ofKey = KeyMemory.bytesPerKey(each, limit.mayHaveNumbers());
+                most = Math.max(most, keys);
+                bytesPerKey += ofKey;
+                bytes += (double) keys * ofKey;
+            }
         }
-        String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
+        boolean tiers = keyed.stream().anyMatch(limit -> !limit.tiers().isEmpty());
+        String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "))
+                + (tiers ? " and their tiers" : "");
         if (bytes <= memory.half() || names.equals(warned)) {
             return;
         }

@@ -53,6 +53,11 @@ public final class BlockUses {
         limit.limiters().forEach(this::suit);
     }
 
+    /** Returns whether an annotation, a route or a client uses the limit. */
+    synchronized boolean isUsed() {
+        return charged != null || uncharged != null;
+    }
+
     /**
      * Checks that blocks have a meaning for all uses, if the limit or tier itself sets them.
      *

@@ -127,6 +127,13 @@ public final class ConfiguredLimit implements NamedLimit {
                         Map.Entry::getKey, tier -> tier.getValue().limit()));
     }
 
+    /** Its numbers, and those of each tier: each has a limiter, which remembers keys of its own. */
+    public List<Limit> limitAndTiers() {
+        List<Limit> all = new ArrayList<>(tiers().values());
+        all.add(0, limit());
+        return all;
+    }
+
     /** Limiters by tier. */
     public Map<String, RateLimiter> limitersOfTiers() {
         return tiers;
@@ -194,9 +201,9 @@ public final class ConfiguredLimit implements NamedLimit {
         return stated ? number : 0;
     }
 
-    /** Returns whether the limit remembers keys in this process, however long they are idle. */
+    /** Returns whether the limit may remember keys in this process: code may pass keys to a limit without any other use. */
     public boolean remembersKeys() {
-        return keyed && !countsInFlight && limiter instanceof InMemoryRateLimiter;
+        return (keyed || !blockUses.isUsed()) && !countsInFlight && limiter instanceof InMemoryRateLimiter;
     }
 
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */

@@ -3,13 +3,14 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import java.util.Collection;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The number of keys that limits remember in memory: the number that a property states, or else the keys that fit into half
- * of the heap, in equal parts for all limits with keys. Immutable.
+ * of the heap, in equal parts for all limits with keys and their tiers. Immutable.
  *
- * @param stated the keys of each limit; null if nothing states them
+ * @param stated the keys of each limit and tier; null if nothing states them
  * @param heapBytes the largest size of the heap
  */
 public record KeyMemory(@Nullable Long stated, long heapBytes) {
@@ -34,10 +35,22 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     }
 
     /**
-     * The most keys that a limit remembers.
+     * The most keys that a limit or tier remembers among others.
+     *
+     * @param keyed the limits with keys, this one included
+     */
+    public long maximumKeys(Limit limit, Collection<ConfiguredLimit> keyed) {
+        boolean numbers = keyed.stream().anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
+        int limits =
+                keyed.stream().mapToInt(each -> each.limitAndTiers().size()).sum();
+        return maximumKeys(limit, numbers, limits);
+    }
+
+    /**
+     * The most keys that a limit or tier remembers.
      *
      * @param numbers whether each caller may have its own numbers
-     * @param limits the limits with keys, this one included
+     * @param limits the limits and tiers with keys, this one included
      */
     public long maximumKeys(Limit limit, boolean numbers, int limits) {
         if (stated != null) {

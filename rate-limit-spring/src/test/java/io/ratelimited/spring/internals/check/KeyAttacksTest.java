@@ -15,6 +15,7 @@ import jakarta.servlet.http.HttpSession;
 import java.lang.reflect.Method;
 import java.security.Principal;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -615,16 +616,62 @@ class KeyAttacksTest {
         public void invoice(String tenant) {}
     }
 
-    /** 200,000 keys fit into half of the heap, and with a number for each of them they do not. */
+    /** 100,000 keys of the limit and of its tier fit into half of the heap, and keys with a number for each do not. */
     @Test
     void callersOwnNumbersCountAmongWhatFillsTheMemory(CapturedLog output) {
         startWithHeap(
                 runner.withBean(Contracts.class).withPropertyValues("rate-limit.limits.invoices.tiers.gold.rate=9/m"),
-                200_000L,
+                100_000L,
                 128);
         assertThat(output).doesNotContain("[RL-210]");
-        startWithHeap(runner.withBean(Contracts.class), 200_000L, 128);
-        assertThat(output).containsOnlyOnce("[RL-210]").contains("which take 378 MB");
+        startWithHeap(runner.withBean(Contracts.class), 100_000L, 128);
+        assertThat(output).containsOnlyOnce("[RL-210]").contains("which take 189 MB");
+    }
+
+    static class Tiered {
+
+        @RateLimited(name = "search", rate = "5/m", key = "#user", tier = "#plan")
+        public void search(String user, String plan) {}
+
+        @RateLimited(name = "everybody", rate = "5/m")
+        public void everybody() {}
+    }
+
+    private ContextRunner tieredAndByHand() {
+        return runner.withBean(Tiered.class)
+                .withPropertyValues(
+                        "rate-limit.limits.search.tiers.gold.rate=9/m",
+                        "rate-limit.limits.search.tiers.silver.rate=7/m",
+                        "rate-limit.limits.by-hand.rate=5/m",
+                        "rate-limit.limits.in-flight.algorithm=concurrency",
+                        "rate-limit.limits.in-flight.max-concurrent=5");
+    }
+
+    /** Each has a limiter: the limit, its two tiers, and the limit to which only code passes keys. */
+    @Test
+    void tiersAndLimitsOfCodeShareTheMemory() {
+        tieredAndByHand().run(context -> {
+            TestLimits.of(context).limits();
+            LimitRegistry registry = context.getBean(LimitRegistry.class);
+            KeyMemory memory = new KeyMemory(null, 256 << 20);
+            List<Limit> limiters = new ArrayList<>(registry.get("search").tiers().values());
+            limiters.add(registry.get("search").limit());
+            limiters.add(registry.get("by-hand").limit());
+            assertThat(limiters)
+                    .hasSize(4)
+                    .allSatisfy(limit -> assertThat(memory.maximumKeys(limit, registry.rememberingKeys()))
+                            .isEqualTo(111_848));
+        });
+    }
+
+    @Test
+    void tiersAndLimitsOfCodeCountAmongWhatFillsTheMemory(CapturedLog output) {
+        startWithHeap(tieredAndByHand(), 50_000L, 128);
+        assertThat(output).doesNotContain("[RL-210]");
+        startWithHeap(tieredAndByHand(), 100_000L, 128);
+        assertThat(output)
+                .containsOnlyOnce("the limits by-hand, search and their tiers may track 100,000 keys each, which take"
+                        + " 114 MB, more than half of the heap of 128 MB. Set rate-limit.memory.maximum-keys to 55924");
     }
 
     @Test
