@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.internals.candidates.CandidateReport;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.internals.expression.CallResult;
 import java.lang.annotation.Retention;
@@ -48,7 +49,11 @@ final class ChargeTest {
             "rate-limit.limits.stream.rate=100/h",
             "rate-limit.limits.unaware.rate=100/h",
             "rate-limit.limits.unaware.permits=10",
-            "rate-limit.limits.unaware.charge=#cost");
+            "rate-limit.limits.unaware.charge=#cost",
+            "rate-limit.limits.dry-run.rate=10/h",
+            "rate-limit.limits.dry-run.policy=shadow",
+            "rate-limit.limits.dry-run.charge=#cost / #parts",
+            "rate-limit.limits.dry-run.candidates=50/h, 1000/h");
     private final TestLimits limits = TestLimits.of(context);
     private final Service service = context.getBean(Service.class);
     private final Journal journal = context.getBean(Journal.class);
@@ -307,6 +312,33 @@ final class ChargeTest {
         assertThat(remaining("hidden", null)).isEqualTo(95);
     }
 
+    private List<Double> sharesOfCandidates() {
+        return limits.configured("dry-run").candidates().state().report().candidates().stream()
+                .map(CandidateReport.Candidate::rejected)
+                .toList();
+    }
+
+    /** The limit would have admitted one of the calls of 10, and 50/h five. */
+    @Test
+    void aCallThatADryRunWouldHaveRejectedCostsTheCandidates() {
+        for (int i = 0; i < 20; i++) {
+            service.dryRun(10, 1);
+        }
+        assertThat(sharesOfCandidates()).containsExactly(0.75, 0.0);
+        assertThat(observer.settled).containsExactly("dry-run null 1 10");
+    }
+
+    /** 50/h admits 40 of those that cost the one permit that they reserved, beside the first. */
+    @Test
+    void aCallThatADryRunWouldHaveRejectedCostsTheCandidatesItsReservationIfItsChargeFails() {
+        service.dryRun(10, 1);
+        for (int i = 0; i < 79; i++) {
+            service.dryRun(10, 0);
+        }
+        assertThat(sharesOfCandidates()).containsExactly(39 / 80.0, 0.0);
+        assertThat(observer.failed).isEmpty();
+    }
+
     @Test
     void aCallThatReservesMoreThanCanEverBeHadIsRefusedForEver() {
         assertThatThrownBy(() -> service.weighed(101))
@@ -436,6 +468,9 @@ final class ChargeTest {
         public CompletableFuture<String> orders(CompletableFuture<String> future, int cancelledOrders) {
             return future;
         }
+
+        @RateLimited("dry-run")
+        public void dryRun(int cost, int parts) {}
 
         @RateLimited(name = "hidden", rate = "100/h", charge = "#count + #a0")
         public void hidden(int count) {}

@@ -165,7 +165,7 @@ public final class CandidateTracker {
         }
     }
 
-    /** Charges a call that has been tried and has ended. Calls that the limit rejected cost nothing: nobody knows what they would have. */
+    /** Charges a call that has been tried and has ended. Calls that did not run cost nothing: nobody knows what they would have. */
     public void settled(@Nullable Object key, long permits, long cost, long maxWaitNanos) {
         Tracked tracked = key == null ? withoutKey : keys.get(CanonicalKey.frozen(key));
         if (tracked != null) {

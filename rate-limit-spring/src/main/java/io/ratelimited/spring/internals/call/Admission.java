@@ -233,22 +233,27 @@ public final class Admission {
         }
     }
 
-    /** A failure is reported and does not fail the call, which has been made. */
+    /**
+     * A failure is reported and does not fail the call, which has been made. A call that its limit would have rejected costs
+     * only the candidates, which may have admitted it.
+     */
     private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost, boolean mayBlock) {
-        if (member.isRefused()) {
-            return;
-        }
+        boolean charged = !member.isRefused();
         long permits;
         try {
             permits = cost.applyAsLong(request);
             member.settle(permits, mayBlock);
         } catch (Throwable ex) {
             request.chargeCandidates(request.permits());
-            reports.reportFailedCharge(request, ex);
+            if (charged) {
+                reports.reportFailedCharge(request, ex);
+            }
             return;
         }
         request.chargeCandidates(permits);
-        reports.reportCharge(request, permits, current, member::decision);
+        if (charged) {
+            reports.reportCharge(request, permits, current, member::decision);
+        }
     }
 
     private void forEach(BiConsumer<LimitRequest, Reservation> action) {
