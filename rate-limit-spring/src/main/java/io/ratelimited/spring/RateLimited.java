@@ -147,8 +147,8 @@ public @interface RateLimited {
 
     /**
      * How a call over the limit is handled. Default ({@link Policy#DEFAULT}): the policy in the properties of the limit, else
-     * {@link Policy#WAIT} for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link
-     * Policy#REJECT}.
+     * {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}. For {@link Algorithm#LEAKY_BUCKET}, {@link Policy#WAIT}
+     * replaces a {@link Policy#REJECT} of {@code rate-limit.defaults.policy}, and is its default.
      */
     Policy policy() default Policy.DEFAULT;
 

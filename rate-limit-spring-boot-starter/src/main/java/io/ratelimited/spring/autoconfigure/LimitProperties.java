@@ -41,7 +41,7 @@ import org.springframework.util.ReflectionUtils;
  * @param priority SpEL expression for the priority of the call, one of the priorities. ADAPTIVE and CONCURRENCY only.
  * @param priorities Names of priorities, the highest first. ADAPTIVE and CONCURRENCY only.
  * @param shares Minimum share of permits for a priority, such as 5%, by its name.
- * @param policy How a call over the limit is handled.
+ * @param policy How a call over the limit is handled. A leaky bucket waits by default, unless the defaults set shadow.
  * @param maxWait Maximum wait under WAIT; a call that would have to wait longer is rejected immediately.
  * @param fallback Method that is called instead of a rejected call.
  * @param block How long a key is blocked after its first violation; 0s for no blocks.

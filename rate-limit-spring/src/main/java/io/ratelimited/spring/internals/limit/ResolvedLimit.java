@@ -90,9 +90,12 @@ public final class ResolvedLimit {
                 && layers.get(layer).leavesOut(algorithm, layers.subList(layer, layers.size()));
     }
 
-    /** A queue waits, whatever the policy of most limits is. */
+    /** A queue waits where most limits reject; a dry run is one of all limits. */
     private boolean isPolicyOfOthers(LimitProperty property, Layer layer) {
-        return property == LimitProperty.POLICY && algorithm.queues() && layer.strength() == Layer.Strength.DEFAULT;
+        return property == LimitProperty.POLICY
+                && algorithm.queues()
+                && layer.strength() == Layer.Strength.DEFAULT
+                && layer.values().get(property) == Policy.REJECT;
     }
 
     /** Most limits with blocks may have a longest one that says nothing about a limit without. */

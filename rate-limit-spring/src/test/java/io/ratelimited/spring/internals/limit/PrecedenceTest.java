@@ -284,6 +284,24 @@ class PrecedenceTest {
     }
 
     @Test
+    void aDryRunOfAllLimitsIsOneOfQueuesToo() {
+        ContextRunner.with(runner, Queue.class)
+                .withPropertyValues(
+                        "rate-limit.defaults.policy=shadow",
+                        "rate-limit.defaults.max-wait=9s",
+                        "rate-limit.limits.stated.algorithm=leaky-bucket",
+                        "rate-limit.limits.stated.rate=5/s",
+                        "rate-limit.limits.stated.policy=wait")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("queue").limit().algorithm()).isEqualTo(LEAKY_BUCKET);
+                    assertThat(limits.limit("queue").policy()).isEqualTo(SHADOW);
+                    assertThat(limits.limit("queue").maxWaitNanos()).isZero();
+                    assertThat(limits.limit("stated").policy()).isEqualTo(WAIT);
+                });
+    }
+
+    @Test
     void anOperatorMayTurnWaitingOffWithoutTouchingMaxWait() {
         ContextRunner.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.bucket.policy=reject")
@@ -410,6 +428,12 @@ class PrecedenceTest {
 
     static class OpenQuota {
         @RateLimited(name = "open", algorithm = FIXED_WINDOW, startsOn = "20")
+        public void call() {}
+    }
+
+    static class Queue {
+
+        @RateLimited(name = "queue", algorithm = LEAKY_BUCKET, rate = "1/m", burst = 1, maxWait = "5s")
         public void call() {}
     }
 
