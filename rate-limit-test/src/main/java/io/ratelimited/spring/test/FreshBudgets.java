@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.overload.FoundLimitChange;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.internals.client.LimitedClient;
 import io.ratelimited.spring.internals.client.LimitedClients;
@@ -91,8 +92,8 @@ final class FreshBudgets {
     private final class Renewable implements InvocationHandler {
 
         private volatile RateLimiter limiter;
-        /** Hear of blocks, whichever limiter starts them. */
-        private final List<Consumer<BlockedKey>> observers = new CopyOnWriteArrayList<>();
+        /** Each adds an observer to a limiter, and to those that replace it. */
+        private final List<Consumer<RateLimiter>> observers = new CopyOnWriteArrayList<>();
 
         Renewable(Limit limit) {
             this.limiter = fresh(limit);
@@ -100,12 +101,13 @@ final class FreshBudgets {
 
         private RateLimiter fresh(Limit limit) {
             RateLimiter fresh = new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, false, 1));
-            fresh.onBlock(this::begins);
+            observers.forEach(observer -> observer.accept(fresh));
             return fresh;
         }
 
-        private void begins(BlockedKey block) {
-            observers.forEach(observer -> observer.accept(block));
+        private void observe(Consumer<RateLimiter> observer) {
+            observers.add(observer);
+            observer.accept(limiter);
         }
 
         void renew() {
@@ -120,7 +122,11 @@ final class FreshBudgets {
                 return args != null && proxy == args[0];
             }
             if (method.getName().equals("onBlock") && args != null) {
-                observers.add((Consumer<BlockedKey>) args[0]);
+                observe(each -> each.onBlock((Consumer<BlockedKey>) args[0]));
+                return null;
+            }
+            if (method.getName().equals("onLimitChange") && args != null) {
+                observe(each -> each.onLimitChange((Consumer<FoundLimitChange>) args[0]));
                 return null;
             }
             try {

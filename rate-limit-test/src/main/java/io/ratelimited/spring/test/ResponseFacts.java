@@ -3,6 +3,7 @@ package io.ratelimited.spring.test;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.regex.MatchResult;
@@ -23,6 +24,10 @@ record ResponseFacts(
         UnaryOperator<@Nullable String> header,
         Supplier<? extends @Nullable Object> body) {
 
+    /** In the types of the problems that a rejection can be, whatever its status is. */
+    private static final List<String> REJECTIONS =
+            List.of("#quota-exceeded", "#abnormal-usage-detected", "#temporary-reduced-capacity");
+
     private static final Pattern REMAINING = Pattern.compile(";r=(\\d+)");
 
     void isRateLimited(int expected) {
@@ -32,7 +37,7 @@ record ResponseFacts(
     void isNotRateLimited() {
         String body = text();
         require(
-                status != 429 && !body.contains("#quota-exceeded") && !body.contains("#abnormal-usage-detected"),
+                status != 429 && REJECTIONS.stream().noneMatch(body::contains),
                 "a response that is not a rejection by a rate limit");
     }
 

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.internals.web.Rejection;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -128,6 +129,15 @@ class RateLimitAssertionsTest {
         fails(() -> assertThat(refused).remaining(12), "12 remaining");
         fails(() -> assertThat(ResponseEntity.ok().build()).remaining(0), "0 remaining");
         fails(() -> assertThat(refused).as("my request").remaining(1), "[my request]");
+    }
+
+    @Test
+    void anyProblemOfALimitIsARejectionWhateverItsStatus() {
+        for (String type : List.of(Rejection.TYPE, Rejection.BLOCKED_TYPE, Rejection.TYPE_OVERLOADED)) {
+            ResponseEntity<String> response = ResponseEntity.status(503).body("{\"type\":\"" + type + "\"}");
+            fails(() -> assertThat(response).as(type).isNotRateLimited(), "not a rejection", "status: 503");
+        }
+        assertThat(ResponseEntity.status(503).body("{\"type\":\"about:blank\"}")).isNotRateLimited();
     }
 
     /** A browser gets a page, which names no limit. */

@@ -4,13 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.overload.FoundLimitChange;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitBlockedEvent;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.time.Instant;
@@ -68,6 +72,19 @@ class TestContextsTest {
                 return new ManualTicker(0, Instant.parse("2026-03-01T23:59:59Z"));
             }
         }
+    }
+
+    @AutoConfigureRateLimits
+    @SpringJUnitConfig(Reports.class)
+    static class WithReports {
+
+        void test() {}
+    }
+
+    static class Reports {
+
+        @RateLimited(name = "reports", algorithm = Algorithm.ADAPTIVE, maxConcurrent = 100)
+        public void build() {}
     }
 
     @AutoConfigureRateLimits
@@ -209,6 +226,22 @@ class TestContextsTest {
                     .isBlocked()
                     .retryAfter(Duration.ofMinutes(10));
             assertThat(events).hasSize(i).allMatch(event -> event.level() == 1);
+            test.end();
+        }
+    }
+
+    @Test
+    void eachTestIsToldOfEachChangeOfAnAdaptiveLimit() throws Exception {
+        ApplicationContext context = context(WithReports.class);
+        for (int i = 1; i <= 3; i++) {
+            Run test = new Run(WithReports.class);
+            test.begin();
+            context.getBean(Reports.class).build();
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("reports");
+            int before = limit.lastChanges().size();
+            context.getBean(RateLimitOperations.class).change("reports", LimitChange.of("max-concurrent", "90"));
+            assertThat(limit.lastChanges()).hasSize(before + 1);
+            assertThat(limit.lastChanges().get(0).change().reason()).isEqualTo(FoundLimitChange.Reason.BOUNDS);
             test.end();
         }
     }
