@@ -137,7 +137,8 @@ class RateLimitAssertionsTest {
             ResponseEntity<String> response = ResponseEntity.status(503).body("{\"type\":\"" + type + "\"}");
             fails(() -> assertThat(response).as(type).isNotRateLimited(), "not a rejection", "status: 503");
         }
-        assertThat(ResponseEntity.status(503).body("{\"type\":\"about:blank\"}")).isNotRateLimited();
+        assertThat(ResponseEntity.status(503).body("{\"type\":\"about:blank\"}"))
+                .isNotRateLimited();
     }
 
     /** A browser gets a page, which names no limit. */

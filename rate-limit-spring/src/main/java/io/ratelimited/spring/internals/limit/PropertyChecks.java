@@ -89,9 +89,8 @@ final class PropertyChecks {
         boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
         // A stronger layer, or a dry run of all limits, may end the waiting without a word about its length.
         Layer ofPolicy = limit.origin(LimitProperty.POLICY);
-        boolean dryRunOfAll = limit.policy() == Policy.SHADOW
-                && ofPolicy != null
-                && ofPolicy.strength() == Layer.Strength.DEFAULT;
+        boolean dryRunOfAll =
+                limit.policy() == Policy.SHADOW && ofPolicy != null && ofPolicy.strength() == Layer.Strength.DEFAULT;
         List<Layer> fromThere = limit.layers()
                 .subList(limit.layers().indexOf(origin), limit.layers().size());
         if (stated

@@ -654,7 +654,8 @@ class KeyAttacksTest {
             TestLimits.of(context).limits();
             LimitRegistry registry = context.getBean(LimitRegistry.class);
             KeyMemory memory = new KeyMemory(null, 256 << 20);
-            List<Limit> limiters = new ArrayList<>(registry.get("search").tiers().values());
+            List<Limit> limiters =
+                    new ArrayList<>(registry.get("search").tiers().values());
             limiters.add(registry.get("search").limit());
             limiters.add(registry.get("by-hand").limit());
             assertThat(limiters)
