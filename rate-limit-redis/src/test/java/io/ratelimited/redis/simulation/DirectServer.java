@@ -12,6 +12,8 @@ import io.ratelimited.redis.internals.connection.ScriptArguments;
 import io.ratelimited.redis.internals.connection.SentArguments;
 import io.ratelimited.redis.internals.connection.Threads;
 import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -20,21 +22,44 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.luaj.vm2.LuaString;
 
-/** A server that has replied before its caller goes on, for tests in one thread that write to its keys what no script writes. */
+/**
+ * A server for tests in one thread, which may write to its keys what no script writes. It runs what it is sent at once, and has
+ * replied before its caller goes on, unless a test holds its replies.
+ */
 final class DirectServer implements RedisConnector {
 
     final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
     private final Server server = new Server(Lua.shared(), () -> ticker.epochNanos() / 1000);
+    /** Replies keep their order. */
+    private final Deque<Runnable> held = new ArrayDeque<>();
+
+    private boolean holding;
 
     Store store() {
         return server.store();
+    }
+
+    /** Lets the replies to come wait. */
+    void hold() {
+        holding = true;
+    }
+
+    /** Delivers the replies that wait, and each to come. */
+    void release() {
+        holding = false;
+        for (Runnable next = held.poll(); next != null; next = held.poll()) {
+            next.run();
+        }
     }
 
     /** A node that shares limits and records with those of the same server. */
     RedisBackend node(String name) {
         return SimulatedBackend.of(
                 this,
-                RedisBackendOptions.DEFAULTS.ticker(ticker).expectedNodes(1),
+                RedisBackendOptions.DEFAULTS
+                        .ticker(ticker)
+                        .timeout(Node.TIMEOUT)
+                        .expectedNodes(1),
                 new Threads(ticker, Runnable::run, Runnable::run),
                 Runnable::run,
                 Runnable::run,
@@ -66,18 +91,24 @@ final class DirectServer implements RedisConnector {
 
     private final class Link implements RedisLink {
 
-        private static <T> CompletionStage<T> reply(Supplier<T> command) {
+        private <T> CompletionStage<T> reply(Supplier<T> command) {
+            CompletableFuture<T> reply = new CompletableFuture<>();
             try {
-                return CompletableFuture.completedFuture(command.get());
+                T value = command.get();
+                held.add(() -> reply.complete(value));
             } catch (RedisError ex) {
-                return CompletableFuture.failedFuture(
-                        new RedisCommandExecutionException(ex.getMessage() + " script: s, on @user_script:1."));
+                held.add(() -> reply.completeExceptionally(
+                        new RedisCommandExecutionException(ex.getMessage() + " script: s, on @user_script:1.")));
             } catch (IllegalStateException | ArrayIndexOutOfBoundsException ex) {
                 // LuaJ reads the number 0x beyond its end.
                 Lua.shared().lastFailure();
-                return CompletableFuture.failedFuture(
-                        new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex));
+                held.add(() -> reply.completeExceptionally(
+                        new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex)));
             }
+            if (!holding) {
+                release();
+            }
+            return reply;
         }
 
         @Override
