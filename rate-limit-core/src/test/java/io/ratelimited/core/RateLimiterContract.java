@@ -37,6 +37,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 public abstract class RateLimiterContract {
 
     private static final long PATIENCE = 20;
+    private static final Limit ONE_CALL =
+            Limit.of("one", Algorithm.CONCURRENCY).maxConcurrent(1).build();
 
     protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
 
@@ -1378,12 +1380,13 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isZero();
     }
 
+    private static Limit leased(Duration lease) {
+        return ONE_CALL.toBuilder().lease(lease).build();
+    }
+
     @Test
     void aCallNoLongerCountsWhenItsLeaseHasPassed() {
-        RateLimiter limiter = limiter(Limit.of("lease", Algorithm.CONCURRENCY)
-                .maxConcurrent(1)
-                .lease(Duration.ofSeconds(5))
-                .build());
+        RateLimiter limiter = limiter(leased(Duration.ofSeconds(5)));
         Reservation lost = limiter.reserve("k", 1, 0);
         ticker.advance(Duration.ofSeconds(5).minusNanos(1000));
         assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
@@ -1392,6 +1395,47 @@ public abstract class RateLimiterContract {
         assertThat(next.isRefused()).isFalse();
         lost.release();
         assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {2, 5, 20})
+    void aChangedLeaseHoldsForCallsInFlightFromTheirAdmissionOn(long seconds) {
+        RateLimiter limiter = limiter(leased(Duration.ofSeconds(10)));
+        limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofSeconds(3));
+        limiter.update(leased(Duration.ofSeconds(seconds)));
+        // A caller with its own numbers gets new ones with a call.
+        limiter.peek("k", 1, 0);
+        if (seconds > 3) {
+            ticker.advance(Duration.ofSeconds(seconds - 3).minusNanos(1000));
+            assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+            ticker.advance(Duration.ofNanos(1000));
+        }
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+
+    @Test
+    void aCallWhoseLeaseIsRemovedCountsUntilItEnds() {
+        RateLimiter limiter = limiter(leased(Duration.ofSeconds(10)));
+        Reservation call = limiter.reserve("k", 1, 0);
+        limiter.update(ONE_CALL);
+        limiter.peek("k", 1, 0);
+        ticker.advance(Duration.ofSeconds(20));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        call.release();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+
+    @Test
+    void aCallThatWasAdmittedWithoutALeaseCountsUntilItEnds() {
+        RateLimiter limiter = limiter(ONE_CALL);
+        Reservation call = limiter.reserve("k", 1, 0);
+        limiter.update(leased(Duration.ofSeconds(10)));
+        limiter.peek("k", 1, 0);
+        ticker.advance(Duration.ofSeconds(20));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        call.release();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
     }
 
     @Test

@@ -4,7 +4,7 @@
 --        of all calls beyond one each, if there are any
 -- ARGV   permits   in flight at once
 --        lease     microseconds after which a call no longer counts, unless its node says that it still runs
--- call   a         renew: microseconds after which this call no longer counts; 0 for the lease of the limit
+-- call   a         renew: microseconds after which this call no longer counts
 --        tail      a name of the call, unique in the cluster
 --
 -- A refusal is UNKNOWN: nobody can tell when other calls end. Cancelling is the same as ending.
@@ -67,7 +67,6 @@ local function concurrency()
 
   -- The call still runs on its node. A call that was forgotten, or never known here, counts from now on.
   function concurrency.renew(s, permits, lease, name)
-    if lease == 0 then lease = s.lease end
     cc_count(s, permits, lease, name)
   end
 

@@ -7,6 +7,7 @@ import io.ratelimited.core.internals.Permits;
 import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.script.ScriptFamily;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -59,6 +60,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private volatile long deadline;
     private volatile long admittedAt;
+    /** The limit had a lease when the call was admitted. */
+    private volatile boolean leased;
+
     private volatile ScriptReply reply;
     /** Waits in the queue. */
     private volatile boolean queued;
@@ -128,7 +132,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         ScriptParameters parameters = limiter.parameters();
         boolean takes = operation.equals("take");
         sent |= takes;
-        return limiter.eval(name, parameters, arguments(operation, parameters, id))
+        return limiter.eval(name, parameters, arguments(operation, parameters, id, 0))
                 .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
@@ -140,12 +144,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
                 });
     }
 
-    private ScriptArguments arguments(String operation, ScriptParameters parameters, String attempt) {
-        Duration lease = parameters.limit().lease();
-        long left = lease == null || admittedAt == 0
-                ? 0
-                : Math.max(1, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
-        return parameters.begin(operation, limiter.connection().time()).addPacked(attempt, 1, permits, left, 0, 0);
+    private ScriptArguments arguments(String operation, ScriptParameters parameters, String attempt, long micros) {
+        return parameters.begin(operation, limiter.connection().time()).addPacked(attempt, 1, permits, micros, 0, 0);
     }
 
     /** Admitted by Redis. Counts on this node before anybody can end it. */
@@ -165,8 +165,13 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void start(ScriptReply answer) {
         admittedAt = limiter.context().ticker().nanos();
+        leased = answer.parameters().limit().lease() != null;
         if (!leaveQueue(Phase.LIVE, answer)) {
             end();
+        } else if (answer.parameters() != limiter.parameters()) {
+            // Redis has admitted it under the lease before, and the calls that were live at the change are registered
+            // anew.
+            register();
         }
     }
 
@@ -195,11 +200,16 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return true;
     }
 
-    /** The call still runs: keeps its permits from lapsing. A call with a lease of its own may lapse. */
+    /** The call still runs: keeps its permits from lapsing, unless its lease lets them. */
     void renew() {
-        if (limiter.limit().lease() == null && !limiter.connection().isDown(name)) {
+        if (lease() == null && !limiter.connection().isDown(name)) {
             register();
         }
+    }
+
+    /** The lease of the limit now, as in memory; null for a call that was admitted without one. */
+    private @Nullable Duration lease() {
+        return leased ? limiter.limit().lease() : null;
     }
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
@@ -214,7 +224,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         sent = true;
         // It may be run after the end of the call, which is then sent again.
         doubtful = true;
-        return arguments("renew", limiter.parameters(), id);
+        return arguments("renew", limiter.parameters(), id, leftMicros());
+    }
+
+    private long leftMicros() {
+        Duration lease = lease();
+        return lease == null
+                ? ScriptFamily.micros(ScriptFamily.Concurrency.NODE_LEASE)
+                : Math.max(0, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
     }
 
     private void end() {
@@ -238,7 +255,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void deliverEnd(String attempt, Runnable delivered) {
         ScriptParameters parameters = limiter.parameters();
-        deliver(DeliveryKind.END, parameters, () -> arguments("cancel", parameters, attempt), delivered);
+        deliver(DeliveryKind.END, parameters, () -> arguments("cancel", parameters, attempt, 0), delivered);
     }
 
     private void deliver(

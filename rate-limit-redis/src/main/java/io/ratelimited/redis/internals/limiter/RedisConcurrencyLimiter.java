@@ -7,6 +7,7 @@ import io.ratelimited.core.internals.Permits;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.script.ScriptFamily;
 import java.util.Iterator;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -140,7 +141,11 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     public synchronized void update(Limit limit) {
+        boolean sameLease = Objects.equals(limit.lease(), limit().lease());
         super.update(limit);
+        if (!sameLease) {
+            registerAll.run();
+        }
         queues.values().forEach(ConcurrencyQueue::serve);
     }
 

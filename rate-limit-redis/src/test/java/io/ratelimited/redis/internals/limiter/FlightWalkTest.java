@@ -41,6 +41,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FlightWalkTest {
 
     private static final Duration TIMEOUT = Duration.ofMillis(50);
+    private static final Limit LIMIT =
+            Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1).build();
+    private static final Limit LEASED =
+            LIMIT.toBuilder().lease(Duration.ofHours(1)).build();
 
     private enum Event {
         ANSWERED,
@@ -53,7 +57,8 @@ class FlightWalkTest {
         RELEASED,
         CANCELLED,
         OTHER_COMES,
-        OTHER_ENDS
+        OTHER_ENDS,
+        LEASE_CHANGES
     }
 
     @ParameterizedTest
@@ -122,7 +127,7 @@ class FlightWalkTest {
                         Runnable::run,
                         new Nodes("node", 1),
                         IllegalStateException::new),
-                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1).build(),
+                LIMIT,
                 "",
                 failure -> null);
         private final CompletableFuture<Reservation> asked;
@@ -155,7 +160,7 @@ class FlightWalkTest {
                 case RELEASED, CANCELLED -> call != null && !ended;
                 case OTHER_COMES -> places.isEmpty();
                 case OTHER_ENDS -> places.contains("other");
-                case TIMEOUT_PASSES, PAUSE_PASSES, LONGEST_WAIT_PASSES -> true;
+                case TIMEOUT_PASSES, PAUSE_PASSES, LONGEST_WAIT_PASSES, LEASE_CHANGES -> true;
             };
         }
 
@@ -179,6 +184,7 @@ class FlightWalkTest {
                 }
                 case OTHER_COMES -> places.add("other");
                 case OTHER_ENDS -> places.remove("other");
+                case LEASE_CHANGES -> limiter.update(limiter.limit().lease() == null ? LEASED : LIMIT);
             }
             check(() -> walk + " " + state());
         }
@@ -273,7 +279,7 @@ class FlightWalkTest {
             String operation = words.get(1).split(" ", 2)[0];
             String packed = words.get(words.size() - 1);
             Sent command = new Sent(operation, packed.substring(35), new CompletableFuture<>());
-            if (operation.equals("renew") && (call() == null || !call().mayGo())) {
+            if (operation.equals("renew") && limiter.keys() == 0) {
                 wrong.add("F4");
             }
             if (answersAll) {
