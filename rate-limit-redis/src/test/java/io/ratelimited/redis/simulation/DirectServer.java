@@ -44,6 +44,11 @@ final class DirectServer implements RedisConnector {
         holding = true;
     }
 
+    /** Lets the replies that wait never come. */
+    void lose() {
+        held.clear();
+    }
+
     /** Delivers the replies that wait, and each to come. */
     void release() {
         holding = false;

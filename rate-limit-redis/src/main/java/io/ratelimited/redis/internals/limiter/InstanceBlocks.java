@@ -55,7 +55,7 @@ final class InstanceBlocks {
     private volatile ScriptParameters parameters;
     /** Blocks that began until then have ended for good, since the limit had none: microseconds since 1970, of Redis. */
     private final AtomicLong liftedMicros = new AtomicLong();
-    /** Done when Redis has told this node which blocks have ended for good, or has not answered. */
+    /** Done when Redis has told this node which blocks have ended for good, or has not answered in time. */
     private volatile CompletableFuture<?> askedWhatWasLifted = CompletableFuture.completedFuture(null);
     /** The latest time of Redis that this node has heard of, less that of its ticker, in microseconds; null for none. */
     private volatile @Nullable Long clockMicros;
@@ -84,16 +84,17 @@ final class InstanceBlocks {
             return;
         }
         GuardedConnection connection = context.connection();
+        List<String> keys = keys(current, names.apply(ALL));
+        Supplier<ScriptArguments> question = () -> current.append(begin(current, "peek"), new PermitRequest(1, 0), 1);
+        Consumer<List<Object>> answered =
+                reply -> lifted(ScriptBlocks.read(reply).get(0));
         askedWhatWasLifted = connection
                 .connected()
-                .thenCompose(connected -> connection.eval(
-                        Script.DECIDE,
-                        keys(current, names.apply(ALL)).toArray(String[]::new),
-                        current.append(begin(current, "peek"), new PermitRequest(1, 0), 1)))
-                .handle((reply, failure) -> {
-                    if (reply != null) {
-                        lifted(ScriptBlocks.read(reply).get(0));
-                    }
+                .thenCompose(connected -> connection.eval(Script.DECIDE, keys.toArray(String[]::new), question.get()))
+                .thenAccept(answered)
+                .exceptionally(failure -> {
+                    // No call waits for it again: it is sent before all of them after an outage.
+                    connection.deliver(DeliveryKind.BLOCK, keys, question, answered);
                     return null;
                 });
     }
