@@ -11,6 +11,7 @@ import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.zone.ZoneOffsetTransition;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -209,6 +210,40 @@ class FixedWindowCalendarTest {
         assertThat(limiter.tryAcquire("other", 1)).isFalse();
         ticker.setWallClock(Instant.parse("2026-01-03T00:00:00Z"));
         assertThat(limiter.tryAcquire(null, 2)).isTrue();
+    }
+
+    /** The reset is the first to read the clock, in the middle of making the map of keys. */
+    @Test
+    @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void aClockThatStepsBackBeforeTheFirstKeyDecidesCallsOfKeys() {
+        ManualTicker ticker = at("2026-01-31T23:00:00", "UTC");
+        RateLimiter limiter = limiter("5/s", "UTC", ticker);
+        ticker.setWallClock(Instant.parse("2025-04-06T23:00:00Z"));
+        limiter.reset("k");
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(5);
+        assertThat(limiter.tryAcquire("k", 5)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(limiter.tryAcquire("k", 5)).isTrue();
+    }
+
+    /** Cancelling what was reserved before a change is the first to read the clock, in the middle of replacing the cell. */
+    @Test
+    @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void aClockThatStepsBackBeforeACancellationDecidesLaterCalls() {
+        ManualTicker ticker = at("2026-01-31T23:00:00", "UTC");
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("calendar", Algorithm.SMOOTH_BURSTY).rate("10/s").build(), ticker, 10);
+        Reservation before = limiter.reserve(null, 1, 0);
+        limiter.update(
+                Limit.of("calendar", Algorithm.FIXED_WINDOW).rate("5/s").build());
+        assertThat(limiter.tryAcquire(null, 5)).isTrue();
+        ticker.setWallClock(Instant.parse("2025-04-06T23:00:00Z"));
+        before.cancel();
+        assertThat(limiter.tryAcquire(null, 1)).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(limiter.tryAcquire(null, 5)).isTrue();
+        assertThat(limiter.tryAcquire(null, 1)).isFalse();
     }
 
     @Test

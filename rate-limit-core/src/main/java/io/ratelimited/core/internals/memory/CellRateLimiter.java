@@ -703,8 +703,17 @@ public class CellRateLimiter implements MemoryLimiter {
         replaceParameters(next, at);
     }
 
-    /** After a step back of the wall clock that is not held, cells of windows far ahead go on in the one that it shows. */
-    private synchronized void followClockBack() {
+    /**
+     * After a step back of the wall clock that is not held, cells of windows far ahead go on in the one that it shows. A reading
+     * under the lock, in the middle of a change, has the time that is held; the next reading outside follows.
+     */
+    private void followClockBack() {
+        if (!Thread.holdsLock(this)) {
+            goBack();
+        }
+    }
+
+    private synchronized void goBack() {
         long shown = clock.steppedBackTo();
         if (shown == SteadyClock.NOT_BACK || !parameters.followsCalendar()) {
             return;
