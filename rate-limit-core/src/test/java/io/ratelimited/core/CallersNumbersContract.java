@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongUnaryOperator;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -143,6 +144,32 @@ public abstract class CallersNumbersContract {
             assertWithin(algorithm, key < 4 ? 3 : 20, granted.get(key));
         }
         assertThat(granted).allSatisfy(each -> assertThat(each).hasSizeGreaterThan(3));
+    }
+
+    /** A limit without windows has callers per hour and per day, of one key: each has its own number in each of its windows. */
+    @ParameterizedTest
+    @CsvSource({
+        "FIXED_WINDOW, unlimited, k",
+        "FIXED_WINDOW, 0/s, k",
+        "FIXED_WINDOW, unlimited,",
+        "SLIDING_WINDOW, unlimited, k",
+        "SLIDING_LOG, 0/s, k"
+    })
+    void callersOfOneKeyWithOtherPeriodsHaveNoMoreThanTheirNumbers(
+            Algorithm algorithm, String rate, @Nullable String key) {
+        List<? extends RateLimiter> nodes =
+                limiters(Limit.of("periods-" + algorithm, algorithm).rate(rate).build());
+        CallerLimit[] numbers = {CallerLimit.of("5/h"), CallerLimit.of("7/d")};
+        int[] admitted = new int[2];
+        for (int call = 0; call < 40; call++) {
+            RateLimiter node = nodes.get(call / 2 % nodes.size());
+            admitted[call % 2] += node.ofCallers(numbers[call % 2]).tryAcquire(key, 1) ? 1 : 0;
+        }
+        assertThat(admitted).containsExactly(5, 7);
+        ticker.advance(Duration.ofHours(2));
+        assertThat(nodes.get(0).ofCallers(numbers[1]).tryAcquire(key, 1)).isFalse();
+        assertThat(nodes.get(0).ofCallers(numbers[0]).tryAcquire(key, 5)).isTrue();
+        assertThat(nodes.get(0).ofCallers(numbers[0]).tryAcquire(key, 1)).isFalse();
     }
 
     private void assertWithin(Algorithm algorithm, long number, List<Grant> granted) {

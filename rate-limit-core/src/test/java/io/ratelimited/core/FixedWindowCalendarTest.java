@@ -235,8 +235,7 @@ class FixedWindowCalendarTest {
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(
                 Limit.of("calendar", Algorithm.SMOOTH_BURSTY).rate("10/s").build(), ticker, 10);
         Reservation before = limiter.reserve(null, 1, 0);
-        limiter.update(
-                Limit.of("calendar", Algorithm.FIXED_WINDOW).rate("5/s").build());
+        limiter.update(Limit.of("calendar", Algorithm.FIXED_WINDOW).rate("5/s").build());
         assertThat(limiter.tryAcquire(null, 5)).isTrue();
         ticker.setWallClock(Instant.parse("2025-04-06T23:00:00Z"));
         before.cancel();

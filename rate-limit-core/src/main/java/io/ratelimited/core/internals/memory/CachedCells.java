@@ -4,6 +4,8 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.RemovalCause;
 import io.ratelimited.core.internals.threads.CallbackThreads;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
@@ -40,8 +42,8 @@ final class CachedCells {
     private final AtomicBoolean sweeping = new AtomicBoolean();
 
     private final long maximumKeys;
-    /** Made by the first eviction that needs it. */
-    private volatile @Nullable EvictedKeys evicted;
+    /** By their windows: {@link CellKeys#windowOf}. Each is made by the first eviction that needs it. */
+    private final Map<String, EvictedKeys> evicted = new ConcurrentHashMap<>();
 
     CachedCells(CellParameters parameters, SteadyClock clock, long maximumKeys) {
         this.parameters = parameters;
@@ -81,10 +83,7 @@ final class CachedCells {
                     });
                 }
             });
-            EvictedKeys known = evicted;
-            if (known != null) {
-                known.forget(this::isInitial);
-            }
+            evicted.values().forEach(known -> known.forget(this::isInitial));
         } finally {
             sweeping.set(false);
         }
@@ -115,7 +114,7 @@ final class CachedCells {
     private Cell create(Object key, CellParameters seen, long now) {
         CellParameters current = seen.numbers() == null ? parameters : seen;
         Cell initial = current.initial(current == seen ? now : now(current));
-        EvictedKeys known = evicted;
+        EvictedKeys known = evicted.get(CellKeys.windowOf(key));
         Cell cell = known == null ? null : known.continued(key, now);
         if (cell == null) {
             return initial;
@@ -132,22 +131,9 @@ final class CachedCells {
         }
         Cell last = cell.retire().newest();
         if (!isInitial(last)) {
-            evictedKeys().add(key, last, now(last.parameters()));
+            evicted.computeIfAbsent(CellKeys.windowOf(key), window -> new EvictedKeys(maximumKeys))
+                    .add(key, last, now(last.parameters()));
         }
-    }
-
-    private EvictedKeys evictedKeys() {
-        EvictedKeys known = evicted;
-        return known != null ? known : makeEvictedKeys();
-    }
-
-    private synchronized EvictedKeys makeEvictedKeys() {
-        EvictedKeys known = evicted;
-        if (known == null) {
-            known = new EvictedKeys(maximumKeys);
-            evicted = known;
-        }
-        return known;
     }
 
     /**
@@ -186,7 +172,7 @@ final class CachedCells {
             if (cell != null) {
                 cell.retire();
             }
-            EvictedKeys known = evicted;
+            EvictedKeys known = evicted.get(CellKeys.windowOf(k));
             if (known != null) {
                 known.forget(k);
             }

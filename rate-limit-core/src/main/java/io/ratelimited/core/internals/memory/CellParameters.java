@@ -30,6 +30,8 @@ abstract class CellParameters {
     private @Nullable CellParameters whole;
 
     private @Nullable UnaryOperator<Limit> numbers;
+    /** As {@link CellKeys} name them, where these numbers have other windows than the cells of keys; else empty. */
+    private String ownWindow = "";
     /** The time that the wall clock showed when it had stepped back and these parameters took over; else null. */
     private @Nullable Long wentBackTo;
 
@@ -74,6 +76,16 @@ abstract class CellParameters {
                 || (whole() == other.whole()
                         && limit.rate().equals(other.limit.rate())
                         && limit.burst() == other.limit.burst());
+    }
+
+    /** Notes that these numbers have windows, and so cells, of their own; called once, before use. */
+    final void countIn(String window) {
+        ownWindow = window;
+    }
+
+    /** The windows that these numbers have of their own; empty for none. */
+    final String ownWindow() {
+        return ownWindow;
     }
 
     /** Null unless the wall clock had stepped back. */

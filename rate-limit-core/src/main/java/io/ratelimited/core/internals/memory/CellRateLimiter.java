@@ -15,6 +15,8 @@ import io.ratelimited.core.internals.memory.block.BlockObservers;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
@@ -52,6 +54,10 @@ public class CellRateLimiter implements MemoryLimiter {
 
     private volatile Cell single;
     private volatile @Nullable CachedCells keyed;
+    /** The windows of the cells of keys, as {@link CellKeys} name them; empty while they have none. Guarded by this. */
+    private String window;
+    /** The windows of callers who have other cells. */
+    private final Set<String> otherWindows;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
     private volatile boolean joined;
 
@@ -70,6 +76,8 @@ public class CellRateLimiter implements MemoryLimiter {
         this.maximumKeys = maximumKeys;
         this.base = ticker.nanos();
         this.parameters = CellFactory.parameters(limit, base, base);
+        this.window = CellKeys.windowOf(limit);
+        this.otherWindows = ConcurrentHashMap.newKeySet();
         this.single = initial();
         holdClock();
     }
@@ -83,6 +91,8 @@ public class CellRateLimiter implements MemoryLimiter {
         this.waitingRoom = whole.waitingRoom;
         this.maximumKeys = whole.maximumKeys;
         this.base = whole.base;
+        this.window = "";
+        this.otherWindows = whole.otherWindows;
         this.single = whole.single;
         this.parameters = parametersUnder(whole.parameters);
     }
@@ -95,8 +105,20 @@ public class CellRateLimiter implements MemoryLimiter {
     @Override
     public CellRateLimiter ofKnownCaller(Object key) {
         CachedCells cells = whole.keyed;
-        Cell cell = cells == null ? null : cells.known(CanonicalKey.text(key));
-        UnaryOperator<Limit> own = cell == null ? null : cell.parameters().numbers();
+        if (cells == null) {
+            return this;
+        }
+        String text = CanonicalKey.text(key);
+        return Stream.concat(Stream.of(text), otherWindows.stream().map(other -> CellKeys.of(other, text)))
+                .map(cells::known)
+                .filter(cell -> cell != null && cell.parameters().numbers() != null)
+                .findFirst()
+                .map(this::withNumbersOf)
+                .orElse(this);
+    }
+
+    private CellRateLimiter withNumbersOf(Cell cell) {
+        UnaryOperator<Limit> own = cell.parameters().numbers();
         try {
             return own == null ? this : new CellRateLimiter(whole, own);
         } catch (InvalidLimitException ex) {
@@ -116,7 +138,24 @@ public class CellRateLimiter implements MemoryLimiter {
         }
         CellParameters made = CellFactory.parameters(own, base, base);
         made.within(limit, numbers);
+        made.countIn(whole.ownWindow(own));
         return made;
+    }
+
+    /**
+     * The windows of the numbers of callers, where they are not those of the cells of keys; else empty. A limit without windows leaves
+     * them as they are: the cells have those of its last rate, or else of the first numbers.
+     */
+    private synchronized String ownWindow(Limit numbers) {
+        String own = CellKeys.windowOf(numbers);
+        if (window.isEmpty()) {
+            window = own;
+        }
+        if (own.equals(window) || own.isEmpty()) {
+            return "";
+        }
+        otherWindows.add(own);
+        return own;
     }
 
     /** The parameters for calls that begin now. */
@@ -213,6 +252,13 @@ public class CellRateLimiter implements MemoryLimiter {
         return key == null ? null : CanonicalKey.text(key);
     }
 
+    /** The name of the cell for the calls of this limiter with a key. */
+    private @Nullable Object named(@Nullable Object stated) {
+        Object key = cellKey(stated);
+        String own = whole == this ? "" : current().ownWindow();
+        return own.isEmpty() ? key : CellKeys.of(own, key);
+    }
+
     @Override
     public Limit limit() {
         return current().limit();
@@ -220,7 +266,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object stated, long permits) {
-        Object key = cellKey(stated);
+        Object key = named(stated);
         if (Permits.requireAsked(permits) == 0 || (key != null && whole.blocked && left(key) > 0)) {
             return permits == 0 && !nothing(key, 0, 0).isRefused();
         }
@@ -261,12 +307,12 @@ public class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(cellKey(key), permits, maxWaitNanos, maxWaitNanos);
+        return reserve(named(key), permits, maxWaitNanos, maxWaitNanos);
     }
 
     @Override
     public Reservation reserve(Call call) {
-        return reserve(cellKey(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
+        return reserve(named(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
     }
 
     /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
@@ -445,8 +491,8 @@ public class CellRateLimiter implements MemoryLimiter {
             long left = cell.left(clock.sinceBegin());
             if (taken == BlockCell.Step.BEGUN) {
                 whole.blocked = true;
-                observers.tell(
-                        new BlockedKey(CanonicalKey.ofText(key.toString()), Duration.ofNanos(left), cell.level()));
+                observers.tell(new BlockedKey(
+                        CanonicalKey.ofText(CellKeys.textOf(key)), Duration.ofNanos(left), cell.level()));
             }
             return left > 0;
         }
@@ -464,7 +510,7 @@ public class CellRateLimiter implements MemoryLimiter {
     /** If the cell is retired or rejects, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(Call call, @Nullable Reservation earlier) {
-        Object key = cellKey(call.key());
+        Object key = named(call.key());
         long permits = Permits.requireAsked(call.permits());
         long maxWaitNanos = call.maxWaitNanos();
         long patience = patienceOf(call);
@@ -530,7 +576,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision refused(Call call, Decision refusal) {
-        Object key = cellKey(call.key());
+        Object key = named(call.key());
         followRejected(key);
         return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
@@ -539,7 +585,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(Call call) {
-        Object key = cellKey(call.key());
+        Object key = named(call.key());
         Decision decision = peekUnblocked(key, Permits.requireAsked(call.permits()), call.maxWaitNanos());
         return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
     }
@@ -680,6 +726,9 @@ public class CellRateLimiter implements MemoryLimiter {
     @Override
     public void reset(@Nullable Object stated) {
         Object key = cellKey(stated);
+        for (String other : otherWindows) {
+            cells().reset(CellKeys.of(other, key), current());
+        }
         if (key != null) {
             cells().reset(key, current());
         } else {
@@ -700,6 +749,10 @@ public class CellRateLimiter implements MemoryLimiter {
         CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
         long at = now(next);
         next.inherit(before.budget(), at);
+        String counted = CellKeys.windowOf(limit);
+        if (!counted.isEmpty()) {
+            window = counted;
+        }
         replaceParameters(next, at);
     }
 
@@ -764,7 +817,11 @@ public class CellRateLimiter implements MemoryLimiter {
     @Override
     public Stream<Object> knownKeys() {
         CachedCells cells = whole.keyed;
-        return cells == null ? Stream.empty() : cells.keys();
+        return cells == null
+                ? Stream.empty()
+                : cells.keys()
+                        .<Object>map(key -> CellKeys.windowOf(key).isEmpty() ? key : CellKeys.textOf(key))
+                        .distinct();
     }
 
     @Override
@@ -777,11 +834,11 @@ public class CellRateLimiter implements MemoryLimiter {
         return cells.keys().mapMulti((key, found) -> {
             Cell known = cells.known(key);
             Cell seen = known != null && isOutdated(known)
-                    ? whole.ofKnownCaller(key).block(key)
+                    ? whole.withNumbersOf(known).block(key)
                     : known;
             if (seen instanceof BlockCell cell && cell.left(at) > 0) {
                 found.accept(new BlockedKey(
-                        CanonicalKey.ofText(key.toString()), Duration.ofNanos(cell.left(at)), cell.level()));
+                        CanonicalKey.ofText(CellKeys.textOf(key)), Duration.ofNanos(cell.left(at)), cell.level()));
             }
         });
     }

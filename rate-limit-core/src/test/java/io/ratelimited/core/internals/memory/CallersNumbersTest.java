@@ -3,12 +3,14 @@ package io.ratelimited.core.internals.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.BlockedKey;
 import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.CallersNumbersContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -62,5 +64,68 @@ class CallersNumbersTest extends CallersNumbersContract {
             }
             assertThat(again).as(algorithm.toString()).isZero();
         }
+    }
+
+    @Test
+    void keysOfCallersWithOtherPeriodsThatAreEvictedGetNoMoreThanTheirNumbers() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("flood", Algorithm.FIXED_WINDOW).rate("unlimited").build(), ticker, 50);
+        RateLimiter hourly = limiter.ofCallers(CallerLimit.of("2/h"));
+        RateLimiter daily = limiter.ofCallers(CallerLimit.of("2/d"));
+        int keys = 40_000;
+        for (int key = 0; key < keys; key++) {
+            for (int call = 0; call < 3; call++) {
+                (key % 2 == 0 ? hourly : daily).tryAcquire("k" + key, 1);
+            }
+        }
+        int again = 0;
+        for (int key = 0; key < keys; key++) {
+            again += (key % 2 == 0 ? hourly : daily).tryAcquire("k" + key, 1) ? 1 : 0;
+        }
+        assertThat(again).isZero();
+    }
+
+    /** Whatever its callers have: it is one key to an operator. */
+    @Test
+    void aKeyOfCallersWithOtherPeriodsIsBlockedForEachAndIsResetForAll() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("blocks", Algorithm.FIXED_WINDOW)
+                        .rate("unlimited")
+                        .block(Duration.ofHours(1))
+                        .build(),
+                ticker,
+                50);
+        List<BlockedKey> observed = new ArrayList<>();
+        limiter.onBlock(observed::add);
+        RateLimiter hourly = limiter.ofCallers(CallerLimit.of("2/h"));
+        RateLimiter daily = limiter.ofCallers(CallerLimit.of("3/d"));
+        assertThat(hourly.tryAcquire("k", 2)).isTrue();
+        assertThat(daily.tryAcquire("k", 3)).isTrue();
+        assertThat(daily.tryAcquire("k", 1)).isFalse();
+        assertThat(hourly.peek("k", 1, 0).blocked()).isFalse();
+        assertThat(hourly.tryAcquire("k", 1)).isFalse();
+        for (RateLimiter callers : List.of(hourly, daily)) {
+            assertThat(callers.peek("k", 1, 0).blocked()).isTrue();
+        }
+        assertThat(observed).extracting(blocked -> blocked.key().toString()).containsExactly("k", "k");
+        assertThat(limiter.blockedKeys())
+                .extracting(blocked -> blocked.key().toString())
+                .containsOnly("k");
+        assertThat(limiter.knownKeys()).extracting(Object::toString).containsExactly("k");
+        assertThat(limiter.ofKnownCaller("k").limit().rate().permits()).isBetween(2L, 3L);
+        limiter.reset("k");
+        assertThat(hourly.tryAcquire("k", 2)).isTrue();
+        assertThat(daily.tryAcquire("k", 3)).isTrue();
+        assertThat(limiter.blockedKeys()).isEmpty();
+    }
+
+    @Test
+    void numbersThatAreKnownOfACallerWithAnotherPeriodAreItsOwn() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("known", Algorithm.SLIDING_LOG).rate("unlimited").build(), ticker, 50);
+        assertThat(limiter.ofCallers(CallerLimit.of("2/h")).tryAcquire("other", 1))
+                .isTrue();
+        assertThat(limiter.ofCallers(CallerLimit.of("3/d")).tryAcquire("k", 1)).isTrue();
+        assertThat(limiter.ofKnownCaller("k").peek("k", 1, 0).remaining()).isEqualTo(2);
     }
 }
