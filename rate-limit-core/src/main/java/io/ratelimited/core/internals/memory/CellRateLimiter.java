@@ -218,17 +218,18 @@ public class CellRateLimiter implements MemoryLimiter {
         CellParameters before = cell.parameters();
         long at = now(wanted);
         Cell state = cell;
-        Long back = wanted.whole().wentBackTo();
-        if (back != null && before.whole() != wanted.whole()) {
-            CellParameters shown = CellFactory.parameters(before.limit(), base, base);
-            shown.goBackTo(back);
-            state = shown.follow(cell, back);
-        }
         for (CellParameters.Change change = before.whole().change(); change != null; ) {
-            if (!(change.next() instanceof BlockCell.Parameters)) {
+            CellParameters later = change.next();
+            Long back = later.wentBackTo();
+            if (back != null && before.followsCalendar()) {
+                CellParameters shown = CellFactory.parameters(before.limit(), base, base);
+                shown.goBackTo(back);
+                state = shown.follow(state, back);
+            }
+            if (!(later instanceof BlockCell.Parameters)) {
                 state = state.budget(); // a limit without blocks has forgiven
             }
-            change = change.next().change();
+            change = later.change();
         }
         CellParameters next = wanted;
         if (forgets

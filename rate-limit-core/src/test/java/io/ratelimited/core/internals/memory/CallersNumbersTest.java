@@ -10,6 +10,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -127,5 +128,23 @@ class CallersNumbersTest extends CallersNumbersContract {
                 .isTrue();
         assertThat(limiter.ofCallers(CallerLimit.of("3/d")).tryAcquire("k", 1)).isTrue();
         assertThat(limiter.ofKnownCaller("k").peek("k", 1, 0).remaining()).isEqualTo(2);
+    }
+
+    /** The numbers of a caller know no later limit: its cell takes the step back when the caller comes again, whatever came between. */
+    @Test
+    void oneWrongReadingOfTheWallClockBeforeAChangeOfTheLimitClosesNoWindow() {
+        Limit limit = Limit.of("wrong", Algorithm.FIXED_WINDOW).rate("100/m").build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 50);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("10/m"));
+        Instant right = Instant.parse("2026-01-01T00:00:00Z");
+        ticker.setWallClock(Instant.parse("2030-01-01T00:00:00Z"));
+        assertThat(own.tryAcquire("k", 10)).isTrue();
+        ticker.setWallClock(right);
+        assertThat(limiter.tryAcquire("other", 1)).isTrue();
+        limiter.update(limit.toBuilder().rate("200/m").build());
+        assertThat(own.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        ticker.advance(Duration.ofMinutes(1));
+        assertThat(own.tryAcquire("k", 10)).isTrue();
+        assertThat(own.tryAcquire("k", 1)).isFalse();
     }
 }
