@@ -54,8 +54,10 @@ public class CellRateLimiter implements MemoryLimiter {
 
     private volatile Cell single;
     private volatile @Nullable CachedCells keyed;
-    /** The windows of the cells of keys, as {@link CellKeys} name them; empty while they have none. Guarded by this. */
-    private String window;
+    /** The windows of the cells of keys, as {@link CellKeys} name them; empty while they have none. Written under the lock of this. */
+    private volatile String window;
+    /** The period of the shortest windows under the present limit, in nanoseconds. Written under the lock of this. */
+    private volatile long shortestWindow = Long.MAX_VALUE;
     /** The windows of callers who have other cells. */
     private final Set<String> otherWindows;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
@@ -79,7 +81,7 @@ public class CellRateLimiter implements MemoryLimiter {
         this.window = CellKeys.windowOf(limit);
         this.otherWindows = ConcurrentHashMap.newKeySet();
         this.single = initial();
-        holdClock();
+        holdClock(parameters);
     }
 
     /** The limiter of callers with their own numbers. */
@@ -138,24 +140,36 @@ public class CellRateLimiter implements MemoryLimiter {
         }
         CellParameters made = CellFactory.parameters(own, base, base);
         made.within(limit, numbers);
-        made.countIn(whole.ownWindow(own));
+        if (limit.limit().isClosed() || limit.limit().isUnlimited()) {
+            made.countIn(whole.ownWindow(made));
+        }
         return made;
     }
 
     /**
-     * The windows of the numbers of callers, where they are not those of the cells of keys; else empty. A limit without windows leaves
-     * them as they are: the cells have those of its last rate, or else of the first numbers.
+     * The windows of the numbers of callers under a limit without windows, where they are not those of the cells of keys; else empty. The
+     * cells have the windows of the last rate of the limit, or else of the first numbers.
      */
-    private synchronized String ownWindow(Limit numbers) {
-        String own = CellKeys.windowOf(numbers);
-        if (window.isEmpty()) {
-            window = own;
+    private String ownWindow(CellParameters numbers) {
+        String own = CellKeys.windowOf(numbers.limit());
+        if (own.isEmpty()) {
+            return own;
         }
-        if (own.equals(window) || own.isEmpty()) {
+        if (window.isEmpty() || numbers.idleNanos() < shortestWindow) {
+            useWindow(own, numbers);
+        }
+        if (own.equals(window)) {
             return "";
         }
         otherWindows.add(own);
         return own;
+    }
+
+    private synchronized void useWindow(String own, CellParameters numbers) {
+        if (window.isEmpty()) {
+            window = own;
+        }
+        holdClock(numbers);
     }
 
     /** The parameters for calls that begin now. */
@@ -780,16 +794,22 @@ public class CellRateLimiter implements MemoryLimiter {
         replaceParameters(next, shown);
     }
 
-    private void holdClock() {
-        if (parameters.followsCalendar()) {
-            clock.holdCalendar(parameters.idleNanos(), this::followClockBack);
+    /** Has the clock held for the shortest windows in use: held for longer, it would stop them. */
+    private void holdClock(CellParameters used) {
+        if (!CellKeys.windowOf(used.limit()).isEmpty()) {
+            shortestWindow = Math.min(shortestWindow, used.idleNanos());
+        }
+        if (used.followsCalendar()) {
+            clock.holdCalendar(
+                    shortestWindow == Long.MAX_VALUE ? used.idleNanos() : shortestWindow, this::followClockBack);
         }
     }
 
     private void replaceParameters(CellParameters next, long at) {
         parameters.replaceBy(next, at);
         parameters = next;
-        holdClock();
+        shortestWindow = Long.MAX_VALUE;
+        holdClock(next);
         single = single.newest().budget();
         CachedCells cells = keyed;
         if (cells != null) {

@@ -14,6 +14,8 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class CallersNumbersTest extends CallersNumbersContract {
 
@@ -146,5 +148,24 @@ class CallersNumbersTest extends CallersNumbersContract {
         ticker.advance(Duration.ofMinutes(1));
         assertThat(own.tryAcquire("k", 10)).isTrue();
         assertThat(own.tryAcquire("k", 1)).isFalse();
+    }
+
+    /** The limit has no windows that say how far a wall clock may step back: those of its callers do. */
+    @ParameterizedTest
+    @ValueSource(strings = {"unlimited", "0/s"})
+    void aWallClockThatStepsBackByLessThanAnHourClosesNoShortWindowOfCallers(String rate) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("short", Algorithm.FIXED_WINDOW).rate(rate).build(), ticker, 50);
+        RateLimiter hourly = limiter.ofCallers(CallerLimit.of("10/h"));
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("10/m"));
+        ticker.setWallClock(Instant.parse("2026-01-01T00:40:00Z"));
+        assertThat(own.tryAcquire("k", 10)).isTrue();
+        assertThat(hourly.tryAcquire("k", 10)).isTrue();
+        ticker.setWallClock(Instant.parse("2026-01-01T00:10:00Z"));
+        assertThat(own.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        assertThat(hourly.tryAcquire("k", 1)).isFalse();
+        ticker.advance(Duration.ofMinutes(1));
+        assertThat(own.tryAcquire("k", 10)).isTrue();
+        assertThat(hourly.tryAcquire("k", 1)).isFalse();
     }
 }
