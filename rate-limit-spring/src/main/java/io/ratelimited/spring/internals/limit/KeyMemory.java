@@ -66,8 +66,8 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     }
 
     /**
-     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least; blocks are kept with the
-     * budgets of evicted keys.
+     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least, and nothing while it is
+     * unlimited; logs of callers with larger numbers take more. Blocks are kept with the budgets of evicted keys.
      *
      * @param numbers whether each caller may have its own numbers
      */
@@ -77,12 +77,12 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
                 + (numbers ? BYTES_OF_NUMBERS : 0)
                 + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
                 + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
-                + (limit.algorithm() == Algorithm.SLIDING_LOG
+                + (limit.algorithm() == Algorithm.SLIDING_LOG && !limit.isUnlimited()
                         ? logs * 2 * Long.BYTES * limit.rate().permits()
                         : 0);
     }
 
     private static long bytesOfCharges(Limit limit) {
-        return BYTES_OF_CHARGES + 3 * 2 * Long.BYTES * Math.min(INSTANTS, 2 * limit.capacity());
+        return BYTES_OF_CHARGES + 3 * 2 * Long.BYTES * Math.min(INSTANTS, 2 * Math.min(INSTANTS, limit.capacity()));
     }
 }
