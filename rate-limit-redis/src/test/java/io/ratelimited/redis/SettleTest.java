@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
+import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -110,6 +111,34 @@ class SettleTest {
         attempt.settle(cost);
         attempt.release();
         return attempt;
+    }
+
+    /** A primary that was demoted keeps its connections, and says that it writes nothing. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG"})
+    void whatAServerThatIsReadOnlyHasRefusedIsChargedAndGivenBackLater(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(
+                        RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(Duration.ofSeconds(20)))
+                .limiter(slow(algorithm), RedisLimitOptions.DEFAULTS);
+        Reservation charged = limiter.reserve("charged", 1, 0);
+        Reservation returned = limiter.reserve("returned", 1, 0);
+        REDIS.server().ask(commands -> commands.replicaof("127.0.0.1", 1));
+        try {
+            charged.settle(4);
+            returned.settle(0);
+            // Redis replies in order: it has refused both.
+            limiter.peek("other", 1, 0);
+        } finally {
+            REDIS.server().ask(RedisCommands::replicaofNoOne);
+        }
+        until(() -> remaining(limiter, "charged") == 6, "charged", Duration.ofSeconds(20));
+        until(() -> remaining(limiter, "returned") == 10, "given back", Duration.ofSeconds(20));
+    }
+
+    /** As Redis has it; more than there can be while it does not decide. */
+    private static long remaining(RateLimiter limiter, String key) {
+        Decision decision = limiter.peek(key, 1, 0);
+        return decision.source() == Source.REDIS ? decision.remaining() : Long.MAX_VALUE;
     }
 
     /** HTTP fields are written from it. */

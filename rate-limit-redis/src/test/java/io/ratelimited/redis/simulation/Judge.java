@@ -457,12 +457,14 @@ final class Judge {
     }
 
     /**
-     * What was used of limits of which nothing lapses is stored, and nothing twice: exactly where nothing went wrong. A command
-     * that was under way when something did may be lost, and a call that Redis has counted without its caller's knowing is
-     * counted again where it is decided without Redis.
+     * What was used of limits of which nothing lapses is stored, and nothing twice: exactly where each command had a reply, be it
+     * that the server takes no writes now. A command without one may be lost, and a call that Redis has counted without its
+     * caller's knowing is counted again where it is decided without Redis.
      */
     void ledgers(List<Call> calls, Map<Integer, Long> stored) {
-        boolean exact = plan.steps().stream().map(Step::kind).noneMatch(kind -> kind.isFault() && !isHarmless(kind));
+        boolean exact = plan.steps().stream()
+                .map(Step::kind)
+                .noneMatch(kind -> kind.isFault() && !isHarmless(kind) && !isRefusal(kind));
         boolean keeps = plan.steps().stream()
                         .map(Step::kind)
                         .noneMatch(kind -> kind.isFault() && !isHarmless(kind) && !isSilence(kind))
@@ -474,7 +476,7 @@ final class Judge {
                 if (call.step.kind() == Kind.CALL_OF_LEDGER && call.step.key() == key) {
                     boolean counts = plan.onFailure() == OnFailure.LOCAL || !call.isLocal();
                     boolean reserved = call.went() && !call.isLocal();
-                    boolean charged = exact || (call.settledInOutage && counts);
+                    boolean charged = counts && (exact || call.settledInOutage);
                     least += (reserved ? call.stands() : 0) + (charged ? call.excess() : 0);
                     most += exact ? call.stands() + call.excess() : call.permits + (counts ? call.excess() : 0);
                     most += call.isLocal() && counts ? call.permits : 0;
@@ -491,6 +493,14 @@ final class Judge {
         return switch (kind) {
             case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, CHANGE_FOR_ALL, CLOSE, REFUNDS_TWICE, LOG_THROWS ->
                 true;
+            default -> false;
+        };
+    }
+
+    /** What a server refuses so has changed nothing, and comes again. */
+    private static boolean isRefusal(Kind kind) {
+        return switch (kind) {
+            case READ_ONLY, OUT_OF_MEMORY, TIME_REFUSED -> true;
             default -> false;
         };
     }

@@ -296,6 +296,12 @@ final class MethodMutants {
                         "internals.connection.GuardedConnection$DeliveryKind",
                         "<init>",
                         ChargesAreRepeated.class),
+                MethodMutant.skipped(
+                        "a charge that a server refuses without having written anything is lost",
+                        Plans.SETTLING,
+                        "internals.connection.Deliveries",
+                        "isWantedAfter",
+                        "hasChangedNothing"),
                 MethodMutant.replaced(
                         "a reservation is settled as often as its caller says",
                         Plans.SETTLING,

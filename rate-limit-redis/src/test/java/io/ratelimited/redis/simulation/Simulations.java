@@ -59,13 +59,17 @@ final class Simulations {
     /** Those of {@link BlockPlan}. */
     private static final long[] BLOCK_REGRESSIONS = {5_059};
 
+    /** Those of {@link Plan#settling}. */
+    private static final long[] SETTLING_REGRESSIONS = {664, 5_355};
+
     /** The schedules that have shown a defect. */
     static Stream<Plan> regressions() {
         return Stream.of(
                         LongStream.of(REGRESSIONS).mapToObj(Plan::small),
                         LongStream.of(WIDE_REGRESSIONS).mapToObj(WidePlan::of),
                         LongStream.of(FLEET_REGRESSIONS).mapToObj(FleetPlan::of),
-                        LongStream.of(BLOCK_REGRESSIONS).mapToObj(BlockPlan::of))
+                        LongStream.of(BLOCK_REGRESSIONS).mapToObj(BlockPlan::of),
+                        LongStream.of(SETTLING_REGRESSIONS).mapToObj(Plan::settling))
                 .flatMap(plans -> plans);
     }
 

@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Sends a command to the server of its keys, unless that is away. A command that has not run is sent again: to another server
  * where the cluster says so, and once to the same one where a script could not read its keys. A reply that is late or
- * an error counts against the server that the command was last sent to. Thread-safe.
+ * an error counts against the server that the command was last sent to, unless it says that the keys are not together.
+ * Thread-safe.
  *
  * <p>All limits share the threads that read replies. Code of callers who have promised not to block runs on them, until one
  * of them waits for Redis there.
@@ -253,11 +254,14 @@ final class CommandSender {
                 return;
             }
             // Counted before the failure is reported: its listeners must find the breaker as the failure leaves it.
-            if (!Replies.isNotSent(cause)) {
+            if (Replies.areKeysApart(cause)) {
+                // The caller divides the command.
+                target.answered();
+            } else if (!Replies.isNotSent(cause)) {
                 health.failed(cause);
                 if (Replies.isBreak(cause)) {
                     target.failedBy(link);
-                } else if (!Replies.isBetweenServers(cause) && !time.handleRefusal(cause)) {
+                } else if (!time.handleRefusal(cause)) {
                     target.failed(key, sentAt, cause, awaited);
                 }
             }

@@ -281,12 +281,12 @@ final class Deliveries {
     }
 
     /**
-     * Returns whether to send a command again: one without a reply may have run, one on keys of a slot that moves has not. An
-     * outage is no fault of the command.
+     * Returns whether to send a command again. One that does harm if it runs twice must not have run. An outage is no fault of
+     * the command.
      */
     private static boolean isWantedAfter(Delivery sent, Throwable failure) {
         return Replies.isNotSent(failure)
-                || (Replies.isBetweenServers(failure) && sent.tries < MAX_TRIES)
-                || (sent.kind.isRepeatable && (failure instanceof TimeoutException || sent.tries < MAX_TRIES));
+                || (sent.kind.isRepeatable && failure instanceof TimeoutException)
+                || ((sent.kind.isRepeatable || Replies.hasChangedNothing(failure)) && sent.tries < MAX_TRIES);
     }
 }

@@ -162,8 +162,9 @@ public final class GuardedConnection implements AutoCloseable {
         return health;
     }
 
-    public boolean isCluster() {
-        return connector.isCluster();
+    /** Returns whether a script must have all its keys in one slot. */
+    public boolean separatesSlots() {
+        return connector.separatesSlots();
     }
 
     /** The first argument of every script. */

@@ -26,6 +26,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -56,6 +57,7 @@ public final class LettuceConnector implements RedisConnector {
     private final RedisURI uri;
 
     private final AtomicInteger attempts = new AtomicInteger();
+    private final AtomicBoolean separatesSlots;
     /**
      * Whether a search has found the primaries. Until then, the client of a cluster blocks callers that ask it for an
      * address.
@@ -66,6 +68,7 @@ public final class LettuceConnector implements RedisConnector {
         this.client = client;
         this.eventLoops = client.getResources().eventLoopGroupProvider().allocate(Transports.eventLoopGroupClass());
         this.cluster = cluster;
+        this.separatesSlots = new AtomicBoolean(cluster != null);
         this.uri = uri;
     }
 
@@ -178,7 +181,7 @@ public final class LettuceConnector implements RedisConnector {
     public CompletionStage<RedisLink> connect(String address) {
         Executor sender = client.getResources().eventExecutorGroup().next();
         return client.connectAsync(StringCodec.UTF8, uri(address))
-                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender, eventLoops));
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, separatesSlots, sender, eventLoops));
     }
 
     private RedisURI uri(String address) {
@@ -204,6 +207,11 @@ public final class LettuceConnector implements RedisConnector {
     @Override
     public boolean isCluster() {
         return cluster != null;
+    }
+
+    @Override
+    public boolean separatesSlots() {
+        return separatesSlots.get();
     }
 
     /** Waits for the connections: the application may end the threads that close them next. */

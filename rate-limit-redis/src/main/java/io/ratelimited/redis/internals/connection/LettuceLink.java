@@ -72,21 +72,21 @@ final class LettuceLink implements RedisLink {
     private @Nullable Iterable<EventExecutor> eventLoops;
 
     private final ReplyCheck check = new ReplyCheck();
-    /** Whether one command may have several keys. */
-    private volatile boolean grouping;
+    private final AtomicBoolean separatesSlots;
 
     /**
-     * @param cluster each key has a command of its own: those of one command would have to share a slot
+     * @param separatesSlots whether the keys of one command must share a slot, so that each key has a command of its own; set
+     *     when the server says so
      * @param sender sends until the event loop of the connection is known
      * @param eventLoops the event loop of the connection is one of them
      */
     LettuceLink(
             StatefulRedisConnection<String, String> connection,
-            boolean cluster,
+            AtomicBoolean separatesSlots,
             Executor sender,
             Iterable<EventExecutor> eventLoops) {
         this.connection = connection;
-        this.grouping = !cluster;
+        this.separatesSlots = separatesSlots;
         this.sender = sender;
         this.eventLoops = eventLoops;
         // A probe goes the way of the calls that follow it, so that it fails where they would.
@@ -112,7 +112,7 @@ final class LettuceLink implements RedisLink {
         if (pending.get() >= MAX_PENDING) {
             return CompletableFuture.failedFuture(Replies.notSent(MAX_PENDING + " calls are pending already"));
         }
-        return write(new Evaluation(script, keys, args, asking, grouping ? args.mergeKey() : null));
+        return write(new Evaluation(script, keys, args, asking, separatesSlots.get() ? null : args.mergeKey()));
     }
 
     @Override
@@ -274,7 +274,7 @@ final class LettuceLink implements RedisLink {
             for (int i = 0; i < keys.length; i++) {
                 Evaluation one = group.get(i);
                 Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
-                if (failure instanceof RedisNoScriptException || stopsGrouping(failure) || own instanceof Long) {
+                if (isApart(failure) || failure instanceof RedisNoScriptException || own instanceof Long) {
                     // Nothing has been done for this key.
                     one.mergeKey = null;
                     enqueue(one);
@@ -285,17 +285,8 @@ final class LettuceLink implements RedisLink {
         });
     }
 
-    /**
-     * Groups no more calls if a proxy for several servers has refused a command for keys of several slots.
-     *
-     * @return whether that is the failure: the command has not run
-     */
-    private boolean stopsGrouping(@Nullable Throwable failure) {
-        boolean across = failure != null && String.valueOf(failure.getMessage()).startsWith("CROSSSLOT");
-        if (across) {
-            grouping = false;
-        }
-        return across;
+    private static boolean isApart(@Nullable Throwable failure) {
+        return failure != null && Replies.areKeysApart(failure);
     }
 
     private AsyncCommand<String, String, List<Object>> command(Call call) {
@@ -326,6 +317,9 @@ final class LettuceLink implements RedisLink {
             if (all != null) {
                 eventLoops = null;
                 all.forEach(each -> sender = each.inEventLoop() ? each : sender);
+            }
+            if (isApart(failure)) {
+                separatesSlots.set(true);
             }
             if (check.isOutOfStep()) {
                 onReply.accept(null, ReplyCheck.failure());

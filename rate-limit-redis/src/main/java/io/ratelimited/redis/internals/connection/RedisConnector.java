@@ -20,6 +20,11 @@ public interface RedisConnector extends AutoCloseable {
     /** Returns whether there are several primaries, each with the keys of its slots. */
     boolean isCluster();
 
+    /** Returns whether a command must have all its keys in one slot: in a cluster, and where a server has refused another one. */
+    default boolean separatesSlots() {
+        return isCluster();
+    }
+
     @Override
     void close();
 }

@@ -24,11 +24,24 @@ public final class Replies {
                     + "|user_script: ?\\d+: (WRONGTYPE|ERR (value is not|invalid expire)|user_script|[a-z])");
 
     /**
-     * A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script, and
-     * behind {@code ERR} where a script hands on a caught error.
+     * Before the words for a server that takes no writes: nothing; in Redis 6.2 the place in the script; {@code ERR} where a script
+     * hands on a caught error.
      */
-    private static final Pattern NO_PRIMARY =
-            Pattern.compile("(^(ERR )?|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
+    private static final String BEFORE_WRITES = "(^(ERR )?|user_script: ?\\d+: -)";
+
+    /** A replica, or a primary that is cut off from its own. */
+    private static final Pattern NO_PRIMARY = Pattern.compile(BEFORE_WRITES + "(READONLY|MASTERDOWN|NOREPLICAS) ");
+
+    /**
+     * A server that takes no writes, or does not begin the script. Redis checks that it takes writes at the first write of a
+     * script, and a script that has written goes on. Other errors of a script can come after a write, such as a missing permission
+     * for one of its commands.
+     */
+    private static final Pattern UNCHANGED =
+            Pattern.compile(BEFORE_WRITES + "(READONLY|MASTERDOWN|NOREPLICAS|MISCONF|OOM) "
+                    + "|^(LOADING|BUSY|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|NOTIME) ");
+
+    private static final Pattern KEYS_APART = Pattern.compile("^(TRYAGAIN|CROSSSLOT) ");
 
     private static final Pattern UNSAFE = Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
 
@@ -59,12 +72,23 @@ public final class Replies {
         return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
     }
 
-    /** Returns whether the keys of a script are on two servers, because their slot moves: no server has run it. */
-    public static boolean isBetweenServers(Throwable failure) {
-        return String.valueOf(cause(failure).getMessage()).startsWith("TRYAGAIN");
+    /**
+     * Returns whether the keys of a script are not together, so that no server runs it: they are on two servers while their slot
+     * moves, or in two slots of a server that separates them.
+     */
+    public static boolean areKeysApart(Throwable failure) {
+        return KEYS_APART.matcher(String.valueOf(cause(failure).getMessage())).find();
     }
 
-    /** Returns whether a command has certainly not been sent, and so has changed nothing. */
+    /** Returns whether a command has certainly changed nothing: it was not sent, or refused before its first write. */
+    public static boolean hasChangedNothing(Throwable failure) {
+        return isNotSent(failure)
+                || UNCHANGED
+                        .matcher(String.valueOf(cause(failure).getMessage()))
+                        .find();
+    }
+
+    /** Returns whether a command has certainly not been sent. */
     public static boolean isNotSent(Throwable failure) {
         return cause(failure) instanceof NotSentException;
     }

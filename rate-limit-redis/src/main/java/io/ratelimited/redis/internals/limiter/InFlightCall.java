@@ -135,7 +135,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return limiter.eval(name, parameters, arguments(operation, parameters, id, 0))
                 .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
                 .whenComplete((answer, failure) -> {
-                    if (failure != null && takes && !Replies.isNotSent(failure)) {
+                    if (failure != null && takes && !Replies.hasChangedNothing(failure)) {
                         // It may have been admitted all the same, or still be.
                         doubtful = true;
                         giveBack();

@@ -285,7 +285,7 @@ final class InstanceBlocks {
                         current.argumentsOfKey(operation, connection.time(), liftedMicros(), calls),
                         reply -> late.accept(read(text, current, calls, reply, asked, lost)))
                 .thenApply(reply -> read(text, current, calls, reply, asked, lost))
-                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
+                .exceptionallyCompose(failure -> Replies.areKeysApart(failure)
                         ? askForBudget(text, operation, current, calls, budget)
                         : CompletableFuture.failedFuture(failure));
     }

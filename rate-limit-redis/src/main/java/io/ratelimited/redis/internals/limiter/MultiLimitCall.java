@@ -112,7 +112,7 @@ final class MultiLimitCall {
                 return false;
             }
             boolean sameSlot = caller != null && Objects.equals(caller, part.caller);
-            if (context.connection().isCluster() && !sameSlot) {
+            if (context.connection().separatesSlots() && !sameSlot) {
                 return false;
             }
         }
@@ -147,7 +147,7 @@ final class MultiLimitCall {
                         // The call was decided without it.
                         reply -> giveBack(decided(used, reply, sentAt, asked)))
                 .thenApply(reply -> decided(used, reply, sentAt, asked))
-                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
+                .exceptionallyCompose(failure -> Replies.areKeysApart(failure)
                         ? byScriptsOfTheirOwn(null)
                         : CompletableFuture.failedFuture(failure));
     }

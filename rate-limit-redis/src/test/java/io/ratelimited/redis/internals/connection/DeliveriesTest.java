@@ -13,11 +13,15 @@ import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Many commands at once that nobody waits for. One thread, on a time that the test moves. */
 class DeliveriesTest {
 
     private static final int MANY = 1_000;
+    /** Until what is kept has been looked at. */
+    private static final Duration LOOK = Duration.ofMillis(200);
 
     private final ManualTicker clock = new ManualTicker();
     private final ScriptedServers servers = new ScriptedServers("one:1");
@@ -97,6 +101,43 @@ class DeliveriesTest {
         recovery();
         answerAll();
         assertThat(one.keys).isEqualTo(all());
+    }
+
+    /** What it says is certain: a charge is neither lost nor charged twice. */
+    @ParameterizedTest
+    @EnumSource
+    void whatAServerHasRefusedUnwrittenIsSentAgain(DeliveryKind kind) {
+        connection.deliver(kind, List.of("one:1/a"), ScriptArguments::new, reply -> {});
+        one.fail("READONLY You can't write against a read only replica. script: b2ca, on @user_script:1.");
+        clock.advance(LOOK);
+        assertThat(one.keys).containsExactly("one:1/a", "one:1/a");
+        one.answer();
+        clock.advance(LOOK);
+        assertThat(one.asked).isEmpty();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"GIVE_BACK", "CHARGE", "OFFENCE"})
+    void whatMayHaveRunIsNotSentAgain(DeliveryKind kind) {
+        connection.deliver(kind, List.of("one:1/a"), ScriptArguments::new, reply -> {});
+        one.fail("NOPERM User limits has no permissions to run the 'set' command script: b2ca, on @user_script:1.");
+        connection.deliver(kind, List.of("one:1/b"), ScriptArguments::new, reply -> {});
+        clock.advance(ScriptedServers.TIMEOUT);
+        recovery();
+        clock.advance(LOOK);
+        assertThat(one.keys).containsExactly("one:1/a", "one:1/b");
+    }
+
+    @Test
+    void whatIsRefusedForHalfAMinuteIsDropped() {
+        connection.deliver(DeliveryKind.CHARGE, List.of("one:1/a"), ScriptArguments::new, reply -> {});
+        for (int i = 0; i < 200; i++) {
+            one.asked.forEach(
+                    asked -> asked.completeExceptionally(new IllegalStateException("TRYAGAIN Multiple keys")));
+            one.asked.clear();
+            clock.advance(LOOK);
+        }
+        assertThat(one.keys).hasSize(1 + 150);
     }
 
     private static ScriptArguments broken() {

@@ -22,6 +22,8 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Mono;
 
 /** One thread on a time that the test moves: nothing here waits, and nothing comes by chance. */
@@ -83,6 +85,24 @@ class GuardedConnectionTest {
         int before = one.keys.size();
         assertThat(ask("one:1/a")).isCompletedExceptionally();
         assertThat(one.keys).as("nothing is sent while the breaker is open").hasSize(before);
+    }
+
+    /** The server is well: the call is divided. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                "CROSSSLOT Keys in request don't hash to the same slot"
+            })
+    void keysThatAreNotTogetherAreNoFailureOfTheServer(String error) {
+        for (int i = 0; i < 20; i++) {
+            CompletableFuture<List<Object>> call = ask("one:1/a");
+            one.fail(error);
+            assertThat(call).isCompletedExceptionally();
+        }
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        assertThat(connection.health().errors()).isZero();
+        assertThat(connection.lastError()).isNull();
     }
 
     @Test

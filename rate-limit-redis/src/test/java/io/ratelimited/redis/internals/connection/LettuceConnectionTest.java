@@ -132,7 +132,7 @@ class LettuceConnectionTest {
                         new Class<?>[] {StatefulRedisConnection.class},
                         (proxy, method, args) ->
                                 method.getName().equals("isOpen") ? true : method.invoke(broken, args));
-        LettuceLink link = new LettuceLink(seemsOpen, false, Runnable::run, List.of());
+        LettuceLink link = new LettuceLink(seemsOpen, new AtomicBoolean(), Runnable::run, List.of());
         assertThat(probe(link, "rl:{0}:~probe")
                         .handle((reply, failure) -> failure)
                         .join())
@@ -161,7 +161,7 @@ class LettuceConnectionTest {
                             }
                             return method.getReturnType() == boolean.class ? true : null;
                         });
-        LettuceLink link = new LettuceLink(failing, false, Runnable::run, List.of());
+        LettuceLink link = new LettuceLink(failing, new AtomicBoolean(), Runnable::run, List.of());
         assertThat(probe(link, "rl:{0}:~probe")
                         .handle((reply, failure) -> failure)
                         .join())

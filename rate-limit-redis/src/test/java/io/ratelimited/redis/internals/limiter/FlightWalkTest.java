@@ -30,6 +30,7 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -72,6 +73,20 @@ class FlightWalkTest {
     @Tag("proof")
     void theInvariantsHoldOnLongerWalks(long maxWaitSeconds) {
         walk(maxWaitSeconds, 4);
+    }
+
+    /** What may have run is ended; what certainly has not need not be. */
+    @ParameterizedTest
+    @CsvSource({
+        "ERR, true",
+        "READONLY You can't write against a read only replica., false",
+        "OOM command not allowed when used memory > 'maxmemory'., false"
+    })
+    void aCallThatRedisHasRefusedIsEndedThereIfItMayHaveRun(String error, boolean ended) {
+        World world = new World(0);
+        world.pending.remove().reply.completeExceptionally(new IllegalStateException(error));
+        assertThat(world.pending.stream().map(Sent::operation))
+                .containsExactlyElementsOf(ended ? List.of("cancel") : List.of());
     }
 
     /** @param longest events in a row */
