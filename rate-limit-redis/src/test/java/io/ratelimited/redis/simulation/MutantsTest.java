@@ -67,6 +67,7 @@ class MutantsTest {
 
     @Test
     @Tag("proof")
+    @Tag("mutants")
     void theShippedCodeItselfShowsNothing(@TempDir Path directory) throws Exception {
         for (Plans plans : Plans.values()) {
             assertThat(noticed(plans, directory, 1)).isNull();
