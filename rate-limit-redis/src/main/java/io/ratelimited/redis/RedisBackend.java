@@ -17,6 +17,8 @@ import io.ratelimited.redis.internals.limiter.LimiterContext;
 import io.ratelimited.redis.internals.limiter.Nodes;
 import io.ratelimited.redis.internals.limiter.RedisConcurrencyLimiter;
 import io.ratelimited.redis.internals.limiter.RedisRateLimiter;
+import io.ratelimited.redis.internals.script.PermitCost;
+import io.ratelimited.redis.internals.script.ScriptFamily;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -179,7 +181,20 @@ public final class RedisBackend implements AutoCloseable {
         return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node, false);
     }
 
-    /** Creates a limiter. Limiters with the same name and tier share their state, on this and on all other nodes. */
+    /**
+     * Checks whether Redis supports a limit, without asking it.
+     *
+     * @throws IllegalArgumentException if it does not, as with ADAPTIVE and with priorities; the message names the setting
+     */
+    public void check(Limit limit) {
+        ScriptFamily.of(limit, PermitCost.of(limit.rate()), options.ticker());
+    }
+
+    /**
+     * Creates a limiter. Limiters with the same name and tier share their state, on this and on all other nodes.
+     *
+     * @throws IllegalArgumentException if Redis does not support the limit, as {@link #check} says
+     */
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
         Function<Throwable, @Nullable Boolean> fallback = failure -> switch (limitOptions.onFailure()) {
             case LOCAL -> null;

@@ -253,6 +253,11 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         @Override
+        public void check(Limit limit) {
+            backends.getObject().check(limit);
+        }
+
+        @Override
         public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
             comparison.hasLimits();
             String onFailure = properties.getOrDefault(ON_FAILURE, "local");

@@ -10,6 +10,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
+import io.ratelimited.redis.SharedRecords;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
@@ -24,6 +25,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import org.assertj.core.api.InstanceOfAssertFactories;
@@ -41,8 +43,10 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.MapPropertySource;
 import org.springframework.security.authentication.TestingAuthenticationToken;
 import org.springframework.security.core.context.SecurityContextHolder;
 
@@ -287,6 +291,89 @@ class FleetChangesTest {
         assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
         limits(one).change("search", rateOf("30/d"));
         Threads.untilAsserted(() -> assertThat(rate(older)).isEqualTo("30/d"));
+    }
+
+    /** An instance with a limit on calls in flight, which can have no priorities on Redis. */
+    private ConfigurableApplicationContext instanceWithPool() {
+        return instance(
+                "rate-limit.limits.pool.algorithm=concurrency",
+                "rate-limit.limits.pool.max-concurrent=5",
+                "rate-limit.limits.a.rate=10/s",
+                "rate-limit.limits.z.rate=10/s");
+    }
+
+    private static int pool(ConfigurableApplicationContext instance) {
+        return limits(instance).limit("pool").limit().maxConcurrent();
+    }
+
+    private static String health(ConfigurableApplicationContext instance) {
+        return instance.getBean("rateLimitHealthIndicator", HealthIndicator.class)
+                .health()
+                .getStatus()
+                .getCode();
+    }
+
+    @Test
+    void aChangeThatRedisDoesNotSupportIsMadeNowhereAndTheNextIsMadeEverywhere() {
+        ConfigurableApplicationContext one = instanceWithPool();
+        ConfigurableApplicationContext two = instanceWithPool();
+        RateLimitsEndpoint endpoint = one.getBean(RateLimitsEndpoint.class);
+
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> endpoint.update("pool", "priorities=high"))
+                .withMessageContaining("'pool' is invalid: priorities order the calls of one process, which Redis does")
+                .withMessageContaining("Origin: change at run time, of rate-limit.limits.pool.")
+                .withMessageContaining("Nothing was changed");
+        limits(two).change("pool", LimitChange.of("max-concurrent", "10"));
+
+        assertThat(pool(two)).isEqualTo(10);
+        Threads.untilAsserted(() -> assertThat(pool(one)).isEqualTo(10));
+        assertThat(health(one)).isEqualTo("UP");
+        assertThat(health(two)).isEqualTo("UP");
+    }
+
+    /** As an instance of another version may have made it. */
+    @Test
+    void aChangeThatNoInstanceAppliesIsRepairedByOneThatCorrectsIt() {
+        ConfigurableApplicationContext one = instanceWithPool();
+        ConfigurableApplicationContext two = instanceWithPool();
+        RedisBackend redis = one.getBean(RedisBackend.class);
+        redis.records().write(new SharedRecords.Key("pool", null), 0, "maxWaiting=7&priorities=a", null, null, 1);
+        for (ConfigurableApplicationContext each : running) {
+            Threads.untilAsserted(() -> assertThat(health(each)).isEqualTo("DEGRADED"));
+        }
+
+        assertThatThrownBy(() -> limits(two).change("pool", LimitChange.of("max-concurrent", "10")))
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageContaining("does not apply the change for all instances")
+                .hasMessageContaining("which Redis does not support");
+        two.getBean(RateLimitsEndpoint.class).update("pool", "maxConcurrent=10, priorities=");
+
+        for (ConfigurableApplicationContext each : running) {
+            Threads.untilAsserted(() -> assertThat(health(each)).isEqualTo("UP"));
+            assertThat(pool(each)).isEqualTo(10);
+            assertThat(limits(each).limit("pool").limit().maxWaiting()).isEqualTo(7);
+        }
+    }
+
+    @Test
+    void aRefreshThatRedisDoesNotSupportForOneLimitChangesNone(CapturedOutput output) {
+        ConfigurableApplicationContext one = instanceWithPool();
+        one.getEnvironment()
+                .getPropertySources()
+                .addFirst(new MapPropertySource(
+                        "changed",
+                        Map.of(
+                                "rate-limit.limits.a.rate", "20/s",
+                                "rate-limit.limits.pool.priorities", "high,low",
+                                "rate-limit.limits.z.rate", "20/s")));
+        one.publishEvent(new EnvironmentChangeEvent(one, Set.of()));
+
+        assertThat(limits(one).limit("a").limit().rate()).hasToString("10/s");
+        assertThat(limits(one).limit("z").limit().rate()).hasToString("10/s");
+        assertThat(output)
+                .contains("The configuration was not applied. Rate limit 'pool' is invalid: priorities order the calls")
+                .contains("Origin: rate-limit.limits.pool.priorities.");
     }
 
     @Test

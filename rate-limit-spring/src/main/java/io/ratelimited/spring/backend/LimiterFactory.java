@@ -22,7 +22,16 @@ public interface LimiterFactory {
     }
 
     /**
-     * Creates a limiter.
+     * Checks whether this backend supports a limit. Called before {@link #create}, and for all limits of a change before the
+     * first of them is updated. By default, a backend supports every limit.
+     *
+     * @param limit the limit, or that of a tier or of a caller with an override
+     * @throws IllegalArgumentException if it does not; the message names the setting
+     */
+    default void check(Limit limit) {}
+
+    /**
+     * Creates a limiter. {@link RateLimiter#update} changes it to limits that {@link #check} has accepted.
      *
      * @param limit the limit
      * @param tier the tier whose callers it limits; empty for the limit itself. Tiers of a limit share no permits

@@ -65,6 +65,11 @@ public interface ScriptFamily {
         return all;
     }
 
+    /**
+     * Returns the family that decides a limit.
+     *
+     * @throws InvalidLimitException when Redis does not support the limit
+     */
     static ScriptFamily of(Limit limit, PermitCost cost, Ticker ticker) {
         return switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> VirtualTime.of(limit, cost);

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.limit;
 
+import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
@@ -56,21 +57,42 @@ final class Backends {
      */
     static RateLimiter limiter(LimiterFactory factory, ResolvedLimit resolved, String tier) {
         Limit limit = resolved.limit();
-        requireBlocks(factory, resolved, limit, "[RL-111]");
+        requireSupport(factory, resolved, limit, "[RL-111]");
         try {
             return factory.create(limit, tier, resolved.texts());
         } catch (IllegalArgumentException ex) {
-            throw new InvalidRateLimitException(
-                    limit.name(),
-                    resolved.place(LimitProperty.BACKEND),
-                    String.valueOf(ex.getMessage()),
-                    "Correct it, or choose another backend. [RL-111]",
-                    ex);
+            throw unsupported(resolved, ex, "[RL-111]");
         }
     }
 
-    /** @throws InvalidRateLimitException when the limit has blocks, and the backend would not notice */
-    static void requireBlocks(LimiterFactory factory, ResolvedLimit resolved, Limit limit, String endOfRemedy) {
+    /**
+     * Checks that a backend can have a limit, new or changed.
+     *
+     * @param resolved the values that it was made of
+     * @throws InvalidRateLimitException when the backend does not support it
+     */
+    static void requireSupport(LimiterFactory factory, ResolvedLimit resolved, Limit limit, String endOfRemedy) {
+        requireBlocks(factory, resolved, limit, endOfRemedy);
+        try {
+            factory.check(limit);
+        } catch (IllegalArgumentException ex) {
+            throw unsupported(resolved, ex, endOfRemedy);
+        }
+    }
+
+    private static InvalidRateLimitException unsupported(
+            ResolvedLimit resolved, IllegalArgumentException ex, String endOfRemedy) {
+        String setting = ex instanceof InvalidLimitException invalid ? invalid.attribute() : "backend";
+        return new InvalidRateLimitException(
+                resolved.name(),
+                resolved.place(setting),
+                String.valueOf(ex.getMessage()),
+                "Correct it, or choose another backend. " + endOfRemedy,
+                ex);
+    }
+
+    /** Otherwise the backend would not notice the blocks. */
+    private static void requireBlocks(LimiterFactory factory, ResolvedLimit resolved, Limit limit, String endOfRemedy) {
         if (limit.block() != null && !factory.blocks()) {
             throw new InvalidRateLimitException(
                     limit.name(),

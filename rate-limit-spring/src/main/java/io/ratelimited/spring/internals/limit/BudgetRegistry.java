@@ -122,8 +122,9 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
         CallerBudgets own = limit.budgets();
         own.limiters.forEach((text, limiter) -> {
             try {
-                Limit changed = limit.blockUses()
-                        .suited(resolve(limit, ChangeText.read(text, Map.of())).limit());
+                ResolvedLimit resolved = resolve(limit, ChangeText.read(text, Map.of()));
+                Limit changed = limit.blockUses().suited(resolved.limit());
+                Backends.requireSupport(limit.backend(), resolved, changed, CORRECT);
                 if (!changed.equals(limiter.limit())) {
                     limiter.update(changed);
                 }

@@ -19,7 +19,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.springframework.util.StringUtils;
 
 /**
  * Changes limits while they are in use, here and for all instances, and follows the changes of other instances. Thread-safe.
@@ -60,7 +62,8 @@ public final class LimitChanges {
      * @param author the name of the author; null if nobody is known
      */
     public Limit update(ConfiguredLimit limit, Map<LimitProperty, Object> changes, @Nullable String author) {
-        return change(limit, before -> PreparedChange.of(before, changes), author);
+        return change(
+                limit, () -> PreparedChange.of(limit, changes), earlier -> changed(limit, earlier, changes), author);
     }
 
     /**
@@ -69,43 +72,57 @@ public final class LimitChanges {
      * @param author the name of the author; null if nobody is known
      */
     public Limit revert(ConfiguredLimit limit, @Nullable String author) {
-        return change(limit, PreparedChange::reverted, author);
+        return change(limit, () -> PreparedChange.reverted(limit), earlier -> "", author);
     }
 
+    /**
+     * Changes a limit.
+     *
+     * @param here the change of a limit that is this instance's own
+     * @param next makes the text of the change that all instances share from the one before
+     */
     private Limit change(
-            ConfiguredLimit limit, Function<ConfiguredLimit, PreparedChange> requested, @Nullable String author) {
+            ConfiguredLimit limit, Supplier<PreparedChange> here, UnaryOperator<String> next, @Nullable String author) {
         SharedChanges changes = limit.sharedChanges();
         if (changes == null) {
             Limit changed = exclude(() -> {
-                apply(requested.apply(limit), Scope.INSTANCE, author, null);
+                apply(here.get(), Scope.INSTANCE, author, null);
                 return limit.limit();
             });
             reports.send();
             return changed;
         }
-        write(limit, changes, () -> tryChange(limit, changes, requested, author));
+        write(limit, changes, () -> {
+            SharedChanges.Change present = changes.find(limit.name(), null);
+            String text = exclude(() -> next.apply(present == null ? "" : present.text()));
+            return changes.write(limit.name(), null, present == null ? 0 : present.version(), text, null, author, 0);
+        });
         return limit.limit();
     }
 
-    private SharedChanges.Written tryChange(
-            ConfiguredLimit limit,
-            SharedChanges changes,
-            Function<ConfiguredLimit, PreparedChange> requested,
-            @Nullable String author) {
-        ConfiguredLimit.Shared next = exclude(() -> {
-            take(changes);
-            ConfiguredLimit.Shared seen = limit.shared();
-            return new ConfiguredLimit.Shared(
-                    seen.version(), requested.apply(limit).text(), seen.problem());
-        });
-        if (next.problem() != null && !next.text().isEmpty()) {
+    /**
+     * Changes properties in the change that all instances share. This instance need not apply that one, but it must be able to
+     * apply the result, which has all of its other values.
+     *
+     * @param text as of {@link PreparedChange#text}
+     */
+    private static String changed(ConfiguredLimit limit, String text, Map<LimitProperty, Object> changes) {
+        try {
+            return PreparedChange.ofShared(limit, text, changes).text();
+        } catch (InvalidRateLimitException | IllegalArgumentException ex) {
+            if (limit.notApplied() == null) {
+                throw ex;
+            }
+            String problem = StringUtils.trimTrailingCharacter(String.valueOf(ex.getMessage()), '.');
             throw new InvalidRateLimitException(
                     limit.name(),
                     limit.place(),
-                    "this instance does not apply the change for all instances: " + next.problem(),
-                    "Nothing was changed; make the change on an instance that applies it, or revert it.");
+                    "this instance does not apply the change for all instances, and could not apply it with this"
+                            + " change either: " + problem,
+                    "Nothing was changed; correct the other values in the same change, use an instance that applies"
+                            + " them, or revert all changes of the limit.",
+                    ex);
         }
-        return changes.write(limit.name(), null, next.version(), next.text(), null, author, 0);
     }
 
     /** Makes a shared change of a limit, until no other instance or thread is faster. */

@@ -63,23 +63,32 @@ final class PreparedChange {
      * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
      */
     static PreparedChange of(ConfiguredLimit limit, Map<LimitProperty, Object> changes) {
+        return of(limit, limit.settings().changes(), changes);
+    }
+
+    private static PreparedChange of(
+            ConfiguredLimit limit, Map<LimitProperty, Object> earlier, Map<LimitProperty, Object> changes) {
         Map<LimitProperty, Object> request = new EnumMap<>(LimitProperty.class);
         request.putAll(changes);
         if (request.containsKey(LimitProperty.TIERS)) {
             try {
-                request.put(LimitProperty.TIERS, ChangeText.changed(tiersInUse(limit), LimitProperty.tiers(request)));
+                request.put(
+                        LimitProperty.TIERS,
+                        ChangeText.changed(tiersInUse(limit, earlier), LimitProperty.tiers(request)));
             } catch (IllegalArgumentException ex) {
                 throw invalid(limit, String.valueOf(ex.getMessage()));
             }
         }
-        return new PreparedChange(
-                limit, limit.settings().configuration(), limit.settings().changes(), request);
+        return new PreparedChange(limit, limit.settings().configuration(), earlier, request);
     }
 
     /** Without those that the configuration has got since the start: nobody has their limits before the next one. */
-    private static Map<String, Map<LimitProperty, Object>> tiersInUse(ConfiguredLimit limit) {
-        Map<String, Map<LimitProperty, Object>> tiers =
-                new TreeMap<>(LimitProperty.tiers(limit.settings().resolved().values()));
+    private static Map<String, Map<LimitProperty, Object>> tiersInUse(
+            ConfiguredLimit limit, Map<LimitProperty, Object> changes) {
+        Map<LimitProperty, Object> strongest = changes.containsKey(LimitProperty.TIERS)
+                ? changes
+                : configured(limit, limit.settings().configuration());
+        Map<String, Map<LimitProperty, Object>> tiers = new TreeMap<>(LimitProperty.tiers(strongest));
         tiers.keySet().retainAll(limit.limitersOfTiers().keySet());
         return tiers;
     }
@@ -103,9 +112,22 @@ final class PreparedChange {
      * @throws IllegalArgumentException when this version of the application cannot read the text
      */
     static PreparedChange shared(ConfiguredLimit limit, List<Layer> configuration, String text) {
-        Map<LimitProperty, Object> changes =
-                text.isEmpty() ? Map.of() : ChangeText.read(text, configured(limit, configuration));
-        return new PreparedChange(limit, configuration, changes, Map.of());
+        return new PreparedChange(limit, configuration, read(limit, configuration, text), Map.of());
+    }
+
+    /**
+     * Changes the given properties in the change that all instances share, whether this one applies it or not.
+     *
+     * @param text as of {@link #text}
+     * @throws InvalidRateLimitException when the outcome is not a valid limit here
+     * @throws IllegalArgumentException when this version of the application cannot read the text
+     */
+    static PreparedChange ofShared(ConfiguredLimit limit, String text, Map<LimitProperty, Object> changes) {
+        return of(limit, read(limit, limit.settings().configuration(), text), changes);
+    }
+
+    private static Map<LimitProperty, Object> read(ConfiguredLimit limit, List<Layer> configuration, String text) {
+        return text.isEmpty() ? Map.of() : ChangeText.read(text, configured(limit, configuration));
     }
 
     private static Map<LimitProperty, Object> configured(ConfiguredLimit limit, List<Layer> configuration) {
@@ -197,8 +219,8 @@ final class PreparedChange {
     private void target(RateLimiter limiter, ResolvedLimit resolved, String whose) {
         limit.blockUses().require(resolved, " " + CORRECT);
         Limit target = limit.blockUses().suited(resolved.limit());
-        Backends.requireBlocks(limit.backend(), resolved, target, CORRECT);
         requireKind(limit, limiter.limit().algorithm(), target.algorithm());
+        Backends.requireSupport(limit.backend(), resolved, target, CORRECT);
         limit.fixedPermits().requireRoom(target, whose, place(limit), CORRECT);
         targets.add(new Target(limiter, target));
     }
