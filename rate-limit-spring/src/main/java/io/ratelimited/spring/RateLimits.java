@@ -62,7 +62,9 @@ public interface RateLimits {
     ReservedPermits reserve(String name, @Nullable Object key, long permits);
 
     /**
-     * {@link #reserve} without blocking the caller.
+     * {@link #reserve} without blocking the caller. After a wait, callbacks of the future run with the contexts of the caller
+     * on a thread that can block; if the caller was on an event loop, on that of its request or on a parallel thread of
+     * Reactor.
      *
      * @return fails with {@link io.ratelimited.core.RateLimitExceededException} if the call is rejected; cancelling it
      *     refunds the permits

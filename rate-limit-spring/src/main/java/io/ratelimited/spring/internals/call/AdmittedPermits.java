@@ -4,6 +4,7 @@ import io.ratelimited.core.internals.Permits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -17,14 +18,27 @@ final class AdmittedPermits implements ReservedPermits {
         this.admission = new AtomicReference<>(admission);
     }
 
-    /** The permits of a call that is admitted later. Cancelling the future gives them back. */
-    static CompletableFuture<ReservedPermits> of(CompletableFuture<Admission> entered) {
+    /**
+     * The permits of a call that is admitted later. Cancelling the future gives them back.
+     *
+     * @param later runs the code of the caller, because the thread that admits the call may be that of another call
+     */
+    static CompletableFuture<ReservedPermits> of(CompletableFuture<Admission> entered, Executor later) {
         CompletableFuture<ReservedPermits> reserved = new CompletableFuture<>();
         entered.whenComplete((admission, refusal) -> {
-            if (refusal != null) {
-                reserved.completeExceptionally(refusal);
-            } else if (!reserved.complete(new AdmittedPermits(admission))) {
-                admission.cancel();
+            try {
+                later.execute(() -> {
+                    if (refusal != null) {
+                        reserved.completeExceptionally(refusal);
+                    } else if (!reserved.complete(new AdmittedPermits(admission))) {
+                        admission.cancel();
+                    }
+                });
+            } catch (RuntimeException | Error ex) {
+                if (admission != null) {
+                    admission.cancel();
+                }
+                reserved.completeExceptionally(refusal == null ? ex : refusal);
             }
         });
         reserved.whenComplete((ignored, cancellation) -> {

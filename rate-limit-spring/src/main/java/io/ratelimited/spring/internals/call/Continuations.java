@@ -29,6 +29,7 @@ public final class Continuations {
 
     private static final boolean PROPAGATION = isPresent("io.micrometer.context.ContextSnapshotFactory");
     private static final boolean MDC_PRESENT = isPresent("org.slf4j.MDC");
+    private static final boolean REACTOR = isPresent("reactor.core.scheduler.Schedulers");
 
     private final Supplier<Executor> executor;
     private final Supplier<List<TaskDecorator>> decorators;
@@ -69,7 +70,7 @@ public final class Continuations {
     }
 
     /**
-     * Where a reactive call goes on that is subscribed to in this thread. If the thread must not block: on the event loop of
+     * Where a reactive call goes on that is subscribed to in this thread, and the caller of a reservation without a call. If the thread must not block: on the event loop of
      * its request, else on Reactor's parallel threads. If it may: on threads that have no bound, since each of them may be
      * what another one waits for with {@code block()}.
      *
@@ -77,7 +78,7 @@ public final class Continuations {
      * @return takes one task; rejects it if a decorator has failed
      */
     public Executor ofSubscriber(@Nullable CurrentRequest request) {
-        if (!EventLoops.isCurrentThread()) {
+        if (!REACTOR || !EventLoops.isCurrentThread()) {
             try {
                 UnaryOperator<Runnable> context = contextOfThisThread(request);
                 Decorated decorated = new Decorated(decorators.get());

@@ -85,7 +85,11 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits) {
-        return AdmittedPermits.of(enforcer.reserveAsync(limitRequests(name, key, permits), currentRequest()));
+        CurrentRequest current = currentRequest();
+        CompletableFuture<Admission> entered = enforcer.reserveAsync(limitRequests(name, key, permits), current);
+        return AdmittedPermits.of(
+                entered,
+                entered.isDone() ? Runnable::run : enforcer.continuations().ofSubscriber(current));
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {

@@ -12,17 +12,24 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.RejectedExecutionException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.i18n.LocaleContextHolder;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** Permits that are taken by hand and may be given back. */
 final class ReservedPermitsTest {
@@ -41,6 +48,10 @@ final class ReservedPermitsTest {
             "rate-limit.limits.queue.max-wait=5s",
             "rate-limit.limits.flight.algorithm=concurrency",
             "rate-limit.limits.flight.max-concurrent=1",
+            "rate-limit.limits.turns.algorithm=concurrency",
+            "rate-limit.limits.turns.max-concurrent=1",
+            "rate-limit.limits.turns.policy=wait",
+            "rate-limit.limits.turns.max-wait=5s",
             "rate-limit.limits.watched.rate=3/h",
             "rate-limit.limits.watched.policy=shadow",
             "rate-limit.limits.watched-flight.algorithm=concurrency",
@@ -220,6 +231,95 @@ final class ReservedPermitsTest {
 
         ticker.advance(Duration.ofSeconds(1));
         assertThat(limits.reserveAsync("queue", null, 1)).isCompleted();
+    }
+
+    @Test
+    @Timeout(60)
+    void aCallbackThatBlocksDoesNotHoldUpTheCallThatEnds() {
+        ReservedPermits first = limits.reserve("turns", null, 1);
+        CountDownLatch ended = new CountDownLatch(1);
+        CompletableFuture<String> later = limits.reserveAsync("turns", null, 1).thenApply(permits -> {
+            await(ended);
+            permits.close();
+            return Thread.currentThread().getName();
+        });
+
+        first.close();
+        ended.countDown();
+
+        assertThat(later.join()).isEqualTo("rate-limit-callbacks");
+        assertThat(limits.peek("turns", null).remaining()).isEqualTo(1);
+    }
+
+    @Test
+    @Timeout(60)
+    void aReservationThatWaitedGoesOnWithTheContextsOfItsCaller() {
+        ReservedPermits first = limits.reserve("turns", null, 1);
+        LocaleContextHolder.setLocale(Locale.CHINESE);
+        CompletableFuture<Locale> later;
+        try {
+            later = limits.reserveAsync("turns", null, 1).thenApply(permits -> LocaleContextHolder.getLocale());
+        } finally {
+            LocaleContextHolder.resetLocaleContext();
+        }
+
+        first.close();
+
+        assertThat(later.join()).isEqualTo(Locale.CHINESE);
+    }
+
+    @Test
+    @Timeout(60)
+    void aReservationThatWaitedGoesOnOnAThreadThatMustNotBlockIfThatOfItsCallerMustNot() {
+        ReservedPermits first = limits.reserve("turns", null, 1);
+        CompletableFuture<Boolean> later = Mono.fromCallable(
+                        () -> limits.reserveAsync("turns", null, 1).thenApply(permits -> EventLoops.isCurrentThread()))
+                .subscribeOn(Schedulers.parallel())
+                .block();
+
+        first.close();
+
+        assertThat(later.join()).isTrue();
+    }
+
+    @Test
+    void aReservationThatNoThreadCanGoOnWithGivesItsPermitBack() {
+        CompletableFuture<Admission> entered = new CompletableFuture<>();
+        CompletableFuture<ReservedPermits> reserved = AdmittedPermits.of(entered, task -> {
+            throw new RejectedExecutionException("stopped");
+        });
+
+        entered.complete(admission());
+
+        assertThat(limits.peek("turns", null).remaining()).isEqualTo(1);
+        assertThatThrownBy(reserved::join).hasCauseInstanceOf(RejectedExecutionException.class);
+    }
+
+    @Test
+    void aReservationThatIsCancelledBeforeItsThreadHasBegunGivesItsPermitBack() {
+        List<Runnable> tasks = new ArrayList<>();
+        CompletableFuture<Admission> entered = new CompletableFuture<>();
+        CompletableFuture<ReservedPermits> reserved = AdmittedPermits.of(entered, tasks::add);
+        entered.complete(admission());
+
+        reserved.cancel(false);
+        tasks.forEach(Runnable::run);
+
+        assertThat(tasks).hasSize(1);
+        assertThat(limits.peek("turns", null).remaining()).isEqualTo(1);
+    }
+
+    private Admission admission() {
+        LimitRequest request = LimitRequest.of(limits.configured("turns"), null, 1, null);
+        return context.getBean(LimitEnforcer.class).reserve(new LimitRequest[] {request}, null);
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
     }
 
     @Test
