@@ -4,11 +4,11 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import java.io.IOException;
 import java.io.InputStream;
+import java.security.Principal;
 import org.springframework.core.io.ClassPathResource;
 import org.springframework.core.io.Resource;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
-import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
 
@@ -21,7 +21,7 @@ class Downloads {
     }
 
     @GetMapping("/reports/{id}")
-    StreamingResponseBody report(@PathVariable long id, @RequestParam String customer) throws IOException {
+    StreamingResponseBody report(@PathVariable long id, Principal customer) throws IOException {
         Resource report = new ClassPathResource("/reports/" + id, Downloads.class);
         ReservedPermits bytes = limits.reserve("download-bytes", customer, Math.max(1, Math.min(report.contentLength(), 1_000_000)));
         return body -> {

@@ -9,7 +9,7 @@ class DeviceLogin {
     @RateLimited(
             name = "guesses-by-device",
             rate = "5/m",
-            key = "#name",
+            key = "#name.toLowerCase(T(java.util.Locale).ROOT)",
             charge = "#error != null ? 1 : 0",
             block = "1m",
             blockUnless = "@knownDevices.isKnown(#name, #deviceCookie)")

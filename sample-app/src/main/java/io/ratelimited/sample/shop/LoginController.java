@@ -18,7 +18,7 @@ class LoginController {
 
     /**
      * Five wrong passwords on one account in any minute, from wherever they come, block it: for a minute, then two, at most
-     * fifteen, since others can do that to its owner. Thirty from one address block the address, for up to a day. A right
+     * fifteen, since others can do that to its owner. Thirty from one address block the address, for ten minutes, then fifteen. A right
      * password costs nothing. A missing user name is refused (missing-key in application.yml): otherwise such calls would
      * share one budget.
      */
@@ -28,7 +28,7 @@ class LoginController {
             name = "login",
             algorithm = SLIDING_LOG,
             rate = "5/m",
-            key = "#form.username",
+            key = "#form.username?.toLowerCase(T(java.util.Locale).ROOT)",
             charge = IF_WRONG,
             block = "1m",
             blockMax = "15m")

@@ -34,7 +34,8 @@ public final class LimitedClients {
 
     private static final LogText.Lines LOG = LogText.lines(LimitedClients.class);
     /** Properties of a limit that are evaluated for calls of methods. */
-    private static final Set<String> UNREAD = Set.of("block-unless", "charge", "permits", "priority", "tier", "when");
+    private static final Set<String> UNREAD =
+            Set.of("block-unless", "charge", "fallback", "permits", "priority", "tier", "when");
 
     private static final Duration LONGEST = Duration.ofDays(366);
     private static final Pattern HOST =
@@ -112,6 +113,7 @@ public final class LimitedClients {
         List<ConfiguredLimit> named =
                 limits.stream().map(limit -> limit(name, limit, registry)).toList();
         boolean keyed = client.key() != null && !client.key().isBlank();
+        named.forEach(limit -> warnOfUnread(name, limit, keyed));
         named.stream()
                 .filter(limit -> keyed && limit.limit().algorithm().findsItsLimit())
                 .findFirst()
@@ -165,9 +167,7 @@ public final class LimitedClients {
 
     private static ConfiguredLimit limit(String client, String limit, LimitRegistry registry) {
         try {
-            ConfiguredLimit found = registry.get(limit);
-            warnOfUnread(client, found);
-            return found;
+            return registry.get(limit);
         } catch (IllegalArgumentException ex) {
             throw invalid(
                     client,
@@ -177,16 +177,16 @@ public final class LimitedClients {
         }
     }
 
-    /** Warns of expressions that are evaluated for calls of methods: for the request of a client there is no method. */
-    private static void warnOfUnread(String client, ConfiguredLimit limit) {
+    /** Warns of properties that are evaluated for calls of methods: for the request of a client there is no method. */
+    private static void warnOfUnread(String client, ConfiguredLimit limit, boolean keyed) {
         Map<String, String> expressions = new TreeMap<>(limit.properties());
-        expressions.keySet().retainAll(UNREAD);
+        expressions.keySet().removeIf(name -> !UNREAD.contains(name) && (keyed || !name.equals("key")));
         expressions.values().removeIf(String::isBlank);
         expressions.remove("permits", "1");
         if (!expressions.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
-                    + ", which calls of clients ignore: each takes 1 permit of the limit itself. Define a separate"
-                    + " limit for the client. [RL-216]");
+                    + ", which calls of clients ignore: each takes 1 permit of the limit itself, with the key of the"
+                    + " client. Define a separate limit for the client. [RL-216]");
         }
     }
 

@@ -556,10 +556,18 @@ class ClientAttacksTest {
     @Test
     void whatCallsOfClientsDoNotReadIsWarnedOf(CapturedLog output) {
         runner(
-                        "rate-limit.clients.partner.limits=weighed,plain",
+                        "rate-limit.clients.partner.limits=weighed,plain,keyed",
                         "rate-limit.limits.weighed.rate=9/h",
                         "rate-limit.limits.weighed.permits=5",
                         "rate-limit.limits.weighed.when=true",
+                        "rate-limit.limits.keyed.rate=9/h",
+                        "rate-limit.limits.keyed.key=host",
+                        "rate-limit.limits.keyed.fallback=instead",
+                        "rate-limit.clients.other.hosts=other.example",
+                        "rate-limit.clients.other.key=host",
+                        "rate-limit.clients.other.limits=keyed-there",
+                        "rate-limit.limits.keyed-there.rate=9/h",
+                        "rate-limit.limits.keyed-there.key=host",
                         "rate-limit.limits.plain.rate=9/h")
                 .run(context -> {
                     LimitedClient client =
@@ -569,6 +577,9 @@ class ClientAttacksTest {
                             .contains(
                                     "Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
                                             + " which calls of clients ignore")
+                            .contains("Rate limit 'keyed' (rate-limit.clients.partner.limits) sets {fallback=instead,"
+                                    + " key=host}, which calls of clients ignore")
+                            .doesNotContain("Rate limit 'keyed-there' (rate-limit.clients.other.limits) sets")
                             .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
                     assertThat(TestLimits.of(context).peek("weighed", null).remaining())
                             .isEqualTo(8);

@@ -19,6 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -424,9 +425,23 @@ public final class LimitRegistry {
             }
             limit.warnOfTiersWithout(limit.text(LimitProperty.TIER), limit.place());
             SimilarName.find(name, annotated)
+                    .or(() -> defaultName(name, annotated))
                     .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + similar + "'? [RL-206]"));
         }
+    }
+
+    /** Finds the default name of a class or method whose default name an operator has taken {@code name} for. */
+    private static Optional<String> defaultName(String name, Set<String> annotated) {
+        return annotated.stream()
+                .filter(other -> isPart(name, other) || isPart(other, name))
+                .findFirst();
+    }
+
+    /** {@code Shop} of {@code Shop.search}, and {@code Shop.search} of {@code Shop.search(String)}. */
+    private static boolean isPart(String part, String name) {
+        return name.startsWith(part + "(")
+                || (name.startsWith(part + ".") && Character.isUpperCase(part.charAt(0)) && part.indexOf('.') < 0);
     }
 
     /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */

@@ -20,6 +20,7 @@ import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
@@ -269,6 +270,30 @@ class UnlimitedCallsTest {
                         .containsOnlyOnce(
                                 "'Early.plaec' (rate-limit.limits[Early.plaec]) is not named by any annotation")
                         .contains("did you mean 'Early.place'?"));
+    }
+
+    /** Such a limit applies to nothing, and the annotation's value stays in force. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "Early | Early.place",
+                "Early.place(String,Order) | Early.place",
+                "LimitedByClass.anything | LimitedByClass"
+            })
+    void aPropertyWithTheDefaultNameOfAnotherPlaceIsWarnedOf(String name, String meant, CapturedLog output) {
+        runner.withBean(Early.class)
+                .withBean(LimitedByClass.class)
+                .withPropertyValues("rate-limit.limits[" + name + "].rate=1/s")
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("is not named by any annotation; did you mean '" + meant + "'?"));
+    }
+
+    @Test
+    void aPropertyWithTheBeginningOfANameIsNotWarnedOf(CapturedLog output) {
+        runner.withBean(Early.class)
+                .withPropertyValues("rate-limit.limits[Early.place.more].rate=1/s", "rate-limit.limits.e.rate=1/s")
+                .run(context -> assertThat(output).doesNotContain("is not named by any annotation"));
     }
 
     @ParameterizedTest
