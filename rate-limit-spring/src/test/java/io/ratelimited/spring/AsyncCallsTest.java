@@ -7,25 +7,31 @@ import io.micrometer.context.ContextRegistry;
 import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.slf4j.MDC;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.task.SimpleAsyncTaskExecutor;
 import org.springframework.security.authentication.TestingAuthenticationToken;
 import org.springframework.security.core.context.SecurityContextHolder;
 
@@ -105,7 +111,7 @@ final class AsyncCallsTest {
             USER.set("bob");
             ticker.advance(Duration.ofSeconds(1));
             assertThat(waited).isNotDone();
-            context.getBean(ManualExecutor.class).runAll();
+            context.getBean(ManualExecutor.class).next().run();
             assertThat(waited).isCompletedWithValue("trace 42, user ann");
             assertThat(MDC.get("trace")).isEqualTo("43");
             assertThat(USER.get()).isEqualTo("bob");
@@ -125,7 +131,7 @@ final class AsyncCallsTest {
                 Observation.createNotStarted("import", observations).observe(service::caller);
         SecurityContextHolder.clearContext();
         ticker.advance(Duration.ofSeconds(1));
-        context.getBean(ManualExecutor.class).runAll();
+        context.getBean(ManualExecutor.class).next().run();
         assertThat(waited).isCompletedWithValue("ann in import");
         assertThat(SecurityContextHolder.getContext().getAuthentication()).isNull();
     }
@@ -137,7 +143,7 @@ final class AsyncCallsTest {
         CompletableFuture<String> own = new CompletableFuture<>();
         CompletableFuture<String> waited = service.waiting(own);
         ticker.advance(Duration.ofSeconds(1));
-        context.getBean(ManualExecutor.class).runAll();
+        context.getBean(ManualExecutor.class).next().run();
         waited.cancel(true);
         assertThat(own).isCancelled();
     }
@@ -148,9 +154,38 @@ final class AsyncCallsTest {
         service.context().join();
         CompletableFuture<String> waited = service.context();
         ticker.advance(Duration.ofSeconds(1));
+        Runnable task = context.getBean(ManualExecutor.class).next();
         waited.cancel(false);
-        context.getBean(ManualExecutor.class).runAll();
+        task.run();
         assertThat(service.calls()).isEqualTo(1);
+    }
+
+    @Test
+    void callCancelledOnItsWayToTheExecutorHoldsNoPlaceUntilAThreadIsFree() {
+        Service service = start(ManualExecutor.class);
+        CompletableFuture<String> first = new CompletableFuture<>();
+        service.turns(first);
+        CompletableFuture<String> second = service.turns(CompletableFuture.completedFuture("b"));
+        first.complete("a");
+        context.getBean(ManualExecutor.class).next();
+        second.completeExceptionally(new TimeoutException());
+        assertThat(service.turns(CompletableFuture.completedFuture("c"))).isCompletedWithValue("c");
+    }
+
+    /** An executor with a limit blocks whoever gives it a task: a call that ends must not wait for its own thread. */
+    @Test
+    @Timeout(60)
+    void callsThatWaitedGoOnInAnExecutorThatBlocksWhoGivesItTasks() {
+        Service service = start(BoundedExecutor.class);
+        SimpleAsyncTaskExecutor executor = context.getBean(SimpleAsyncTaskExecutor.class);
+        CompletableFuture<String> first = new CompletableFuture<>();
+        List<CompletableFuture<String>> calls = new ArrayList<>(List.of(service.turns(first)));
+        for (int call = 0; call < 12; call++) {
+            calls.add(service.turns(CompletableFuture.completedFuture("next")));
+        }
+        executor.execute(() -> first.complete("first"));
+        calls.forEach(CompletableFuture::join);
+        assertThat(calls).allMatch(CompletableFuture::isDone);
     }
 
     @Test
@@ -161,7 +196,7 @@ final class AsyncCallsTest {
         assertThat(ticker.sleeping()).isZero();
         CompletableFuture<String> next = service.context();
         ticker.advance(Duration.ofSeconds(1));
-        context.getBean(ManualExecutor.class).runAll();
+        context.getBean(ManualExecutor.class).next().run();
         assertThat(next).isCompleted();
     }
 
@@ -255,27 +290,46 @@ final class AsyncCallsTest {
             return future;
         }
 
+        @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1, policy = Policy.WAIT, maxWait = "50s")
+        public CompletableFuture<String> turns(CompletableFuture<String> future) {
+            return future;
+        }
+
         @RateLimited(rate = "1/s", key = "#id.bytes")
         public CompletableFuture<String> failingKey(@Nullable String id) {
             return CompletableFuture.completedFuture(id);
         }
     }
 
-    /** Runs what it was given when told to. */
+    /** Keeps what it is given. */
     @Configuration(proxyBeanMethods = false)
     static class ManualExecutor {
 
-        private final Queue<Runnable> tasks = new ArrayDeque<>();
+        private final BlockingQueue<Runnable> tasks = new LinkedBlockingQueue<>();
 
         @Bean
         Executor applicationTaskExecutor() {
             return tasks::add;
         }
 
-        private void runAll() {
-            for (Runnable task; (task = tasks.poll()) != null; ) {
-                task.run();
+        private Runnable next() {
+            try {
+                return Objects.requireNonNull(tasks.poll(20, TimeUnit.SECONDS), "the executor was given no task");
+            } catch (InterruptedException ex) {
+                throw new IllegalStateException(ex);
             }
+        }
+    }
+
+    /** Blocks whoever gives it a task while another one runs. */
+    @Configuration(proxyBeanMethods = false)
+    static class BoundedExecutor {
+
+        @Bean
+        SimpleAsyncTaskExecutor applicationTaskExecutor() {
+            SimpleAsyncTaskExecutor executor = new SimpleAsyncTaskExecutor();
+            executor.setConcurrencyLimit(1);
+            return executor;
         }
     }
 

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.call;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
@@ -9,6 +10,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -151,6 +153,8 @@ public final class AsyncCalls {
         private final CompletableFuture<Admission> entered;
         private final Body<T> body;
         private final Refused<T> refused;
+        /** Whether the call is made, or ended by its caller before: one of the two. */
+        private final AtomicBoolean claimed = new AtomicBoolean();
 
         private Waiting(CompletableFuture<Admission> entered, Body<T> body, Refused<T> refused) {
             this.entered = entered;
@@ -159,28 +163,35 @@ public final class AsyncCalls {
         }
 
         private CompletableFuture<T> start(Executor later) {
-            entered.whenComplete((admission, failure) -> {
-                if (isDone()) {
-                    giveBack(admission);
-                    return;
-                }
-                try {
-                    later.execute(() -> decided(admission, failure));
-                } catch (RuntimeException | Error ex) {
-                    giveBack(admission);
-                    // An application that stops takes no more tasks, and a machine may have no more threads: the reason
-                    // why the call is not made is known all the same.
-                    completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
+            // This may be the thread of a call that has ended. An executor may block whoever gives it a task, until one
+            // of its own has ended, such as that call.
+            entered.whenComplete(
+                    (admission, failure) -> CallbackThreads.SHARED.execute(() -> submit(later, admission, failure)));
+            // A caller that completes this future, by a timeout too, does not wait any more, for its turn or for a
+            // thread.
+            whenComplete((value, failure) -> {
+                if (claimed.compareAndSet(false, true)) {
+                    giveBack();
                 }
             });
-            // A caller that completes this future, by a timeout too, does not wait for its turn any more.
-            whenComplete((value, failure) -> entered.cancel(false));
             return this;
         }
 
+        private void submit(Executor later, @Nullable Admission admission, @Nullable Throwable failure) {
+            if (claimed.get()) {
+                return;
+            }
+            try {
+                later.execute(() -> decided(admission, failure));
+            } catch (RuntimeException | Error ex) {
+                // An application that stops takes no more tasks, and a machine may have no more threads: the reason why
+                // the call is not made is known all the same.
+                completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
+            }
+        }
+
         private void decided(@Nullable Admission admission, @Nullable Throwable failure) {
-            if (isDone()) {
-                giveBack(admission);
+            if (!claimed.compareAndSet(false, true)) {
                 return;
             }
             try {
@@ -197,9 +208,9 @@ public final class AsyncCalls {
             }
         }
 
-        private static void giveBack(@Nullable Admission admission) {
-            if (admission != null) {
-                admission.cancel();
+        private void giveBack() {
+            if (!entered.cancel(false) && !entered.isCompletedExceptionally()) {
+                entered.join().cancel();
             }
         }
     }
