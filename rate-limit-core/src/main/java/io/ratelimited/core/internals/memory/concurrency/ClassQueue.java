@@ -15,6 +15,8 @@ final class ClassQueue<C> {
 
     /** By rank; most limits have one class. */
     private final List<Deque<C>> byRank = new ArrayList<>(1);
+    /** By rank, since when a call of this class or of a better one waits; meaningless while none does. */
+    private final List<Long> since = new ArrayList<>(1);
 
     private int size;
 
@@ -22,9 +24,13 @@ final class ClassQueue<C> {
         return size;
     }
 
-    void add(int rank, C call) {
+    void add(int rank, C call, long now) {
         while (byRank.size() <= rank) {
+            since.add(since.isEmpty() ? now : since.get(since.size() - 1));
             byRank.add(new ArrayDeque<>(0));
+        }
+        for (int worse = rank; worse < byRank.size() && !hasUpTo(worse); worse++) {
+            since.set(worse, now);
         }
         byRank.get(rank).addLast(call);
         size++;
@@ -73,6 +79,11 @@ final class ClassQueue<C> {
             }
         }
         return false;
+    }
+
+    /** For how many nanoseconds a call of this class or of a better one has been waiting; 0 if none does. */
+    long standing(int rank, long now) {
+        return hasUpTo(rank) ? now - since.get(Math.min(rank, since.size() - 1)) : 0;
     }
 
     List<C> all() {

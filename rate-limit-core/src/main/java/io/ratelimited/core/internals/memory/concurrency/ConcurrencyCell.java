@@ -44,8 +44,6 @@ final class ConcurrencyCell {
 
     /** Guarded by itself. */
     private final ClassQueue<QueuedReservation> queue = new ClassQueue<>();
-    /** When the first of those that wait came; meaningless while none does. Guarded by the queue. */
-    private long standingSince;
     /**
      * Permits in use by rank, of calls admitted since a class has a share; null before. Set once; its elements are guarded by
      * the queue.
@@ -299,18 +297,18 @@ final class ConcurrencyCell {
             if (inUse == RETIRED) {
                 return null;
             }
-            if (queue.size() == 0) {
-                standingSince = now;
-            }
-            call = new QueuedReservation(this, permits, rank, now + patience(maxWait, now - standingSince));
-            queue.add(rank, call);
+            call = new QueuedReservation(this, permits, rank, now + patience(maxWait, queue.standing(rank, now)));
+            queue.add(rank, call, now);
             waiting = queue.size();
         }
         serve();
         return call;
     }
 
-    /** Where the limit seeks itself, a queue that does not empty makes waits shorter: they cost time and serve nobody more. */
+    /**
+     * Where the limit seeks itself, a queue that does not empty makes waits shorter: they cost time and serve nobody more.
+     * Calls of worse classes are served later, so their queue is none for this call.
+     */
     private long patience(long maxWait, long standing) {
         if (limiter.adaptive() == null || standing <= 0) {
             return maxWait;

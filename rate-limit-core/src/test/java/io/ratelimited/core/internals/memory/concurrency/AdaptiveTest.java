@@ -445,6 +445,34 @@ class AdaptiveTest {
     }
 
     @Test
+    void aQueueOfAWorseClassShrinksNoWaitOfABetterOne() {
+        RateLimiter limiter = limiter(limit().maxConcurrent(1).priorities(List.of("good", "fair", "bad")));
+        limiter.reserve(null, 1, 0);
+        reserve(limiter, 2, 10 * SECOND);
+        ticker.advanceNanos(9 * SECOND);
+        CompletableFuture<Boolean> good = reserve(limiter, 0, SECOND);
+        CompletableFuture<Boolean> bad = reserve(limiter, 2, SECOND);
+        ticker.advanceNanos(SECOND / 10);
+        assertThat(bad).isCompletedWithValue(false);
+        assertThat(good).isNotDone();
+        CompletableFuture<Boolean> fair = reserve(limiter, 1, SECOND);
+        ticker.advanceNanos(SECOND / 2);
+        assertThat(good).isNotDone();
+        ticker.advanceNanos(SECOND / 2 - SECOND / 10 - 1);
+        assertThat(good).isNotDone();
+        ticker.advanceNanos(1);
+        assertThat(good).isCompletedWithValue(false);
+        assertThat(fair).isNotDone();
+        // It found the better queue standing for a tenth of its wait.
+        ticker.advanceNanos(SECOND / 100);
+        assertThat(fair).isCompletedWithValue(false);
+    }
+
+    private static CompletableFuture<Boolean> reserve(RateLimiter limiter, int rank, long maxWait) {
+        return limiter.reserve(Call.of(null, 1, maxWait, rank)).awaitAsync();
+    }
+
+    @Test
     void theClassAndTheEndPassThroughSeveralLimits() {
         RateLimiter limiter = limiter(limit().maxConcurrent(10).priorities(List.of("good", "bad")));
         RateLimiter rate = new InMemoryRateLimiter(
