@@ -78,7 +78,11 @@ class RejectionAttacksTest {
         "rate-limit.limits.written-address.rate=3/m",
         "rate-limit.limits.written-address.key=clientIp",
         "rate-limit.routes[3].path=/routed/written",
-        "rate-limit.routes[3].limits=written-keys,written-address"
+        "rate-limit.routes[3].limits=written-keys,written-address",
+        "rate-limit.limits.prefixed.rate=5/m",
+        "rate-limit.limits.prefixed.key=header('X-Tenant').substring(0, 3)",
+        "rate-limit.routes[4].path=/routed/prefixed",
+        "rate-limit.routes[4].limits=prefixed"
     };
 
     @ParameterizedTest
@@ -170,6 +174,37 @@ class RejectionAttacksTest {
         assertThat(output.getOut().split("permits of rate limit 'model' ", -1))
                 .as("in the log once a minute")
                 .hasSize(2);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void anExpressionThatFailsOfWhatACallerHasWrittenIsAMistakeOfTheCaller(Kind kind, CapturedOutput output) {
+        RunningServer server = withoutAdvice(kind);
+        for (String path : List.of("/tenant", "/tenant/mono", "/tenant/tier", "/routed/prefixed")) {
+            requireProblem(server.get(path), 400);
+            requireProblem(server.get(path, "X-Tenant", "ab"), 400);
+            assertThat(server.get(path, "X-Tenant", "abc").statusCode())
+                    .as(path)
+                    .isNotIn(400, 500);
+        }
+        requireProblem(server.get("/flagged"), 400);
+        assertThat(server.get("/flagged?flag=true").statusCode()).isEqualTo(200);
+        assertThat(server.get("/tenant").body())
+                .contains(
+                        "\"detail\":\"The request has a missing or invalid value for the key of rate limit 'tenant'.\"");
+        assertThat(output).doesNotContain("ERROR").doesNotContain("\tat ");
+        assertThat(output.getOut().split("key of rate limit 'tenant' ", -1))
+                .as("in the log once a minute")
+                .hasSize(2);
+        assertThat(output).contains("key of rate limit 'tenant' \"header('X-Tenant').substring(0, 3)\" failed: ");
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void anExpressionWhoseBeanFailsIsAFailureOfTheServer(Kind kind, CapturedOutput output) {
+        RunningServer server = withoutAdvice(kind);
+        assertThat(server.get("/owner", "X-Tenant", "abc").statusCode()).isEqualTo(500);
+        assertThat(output).contains("NumberFormatException").doesNotContain("once per minute");
     }
 
     /** A key that fails the call would be a way around the limit of the address beside it. */
@@ -466,6 +501,36 @@ class RejectionAttacksTest {
         @RateLimited(name = "number", rate = "5/m", permits = "T(Integer).parseInt(#tokens)")
         String number(@RequestParam String tokens) {
             return "number";
+        }
+
+        @GetMapping("/tenant")
+        @RateLimited(name = "tenant", rate = "5/m", key = "header('X-Tenant').substring(0, 3)")
+        String tenant() {
+            return "tenant";
+        }
+
+        @GetMapping("/tenant/mono")
+        @RateLimited(name = "tenant-mono", rate = "5/m", when = "header('X-Tenant').substring(0, 3) != 'all'")
+        Mono<String> tenantMono() {
+            return Mono.just("tenant");
+        }
+
+        @GetMapping("/tenant/tier")
+        @RateLimited(name = "tenant-tier", rate = "5/m", tier = "#tenant.substring(0, 3)")
+        String tenantTier(@RequestHeader(name = "X-Tenant", required = false) String tenant) {
+            return "tenant";
+        }
+
+        @GetMapping("/flagged")
+        @RateLimited(name = "flagged", rate = "5/m", when = "#flag")
+        String flagged(@RequestParam(required = false) Boolean flag) {
+            return "flagged";
+        }
+
+        @GetMapping("/owner")
+        @RateLimited(name = "owner", rate = "5/m", key = "{header('X-Tenant'), @numbers.of('none')}")
+        String owner() {
+            return "owner";
         }
 
         @CrossOrigin("http://friend.example")

@@ -5,7 +5,7 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiterClosedException;
-import io.ratelimited.spring.internals.call.InvalidPermitsException;
+import io.ratelimited.spring.internals.expression.InvalidCallException;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.net.URI;
 import java.util.Collection;
@@ -70,7 +70,7 @@ public final class Rejection extends ResponseStatusException {
     private final @Nullable Long retryAfter;
 
     /**
-     * @param rejection a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
+     * @param rejection a {@link RateLimitExceededException}, an {@link InvalidCallException} or a {@link
      *     RateLimiterClosedException}
      * @param status the HTTP status of the response
      * @param overloaded whether it is the service that has too much to do, and not the caller who asks too much
@@ -109,7 +109,7 @@ public final class Rejection extends ResponseStatusException {
                 return new Rejection(
                         exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status, overloaded);
             }
-            if (cause instanceof InvalidPermitsException invalid) {
+            if (cause instanceof InvalidCallException invalid) {
                 return new Rejection(invalid, HttpStatus.BAD_REQUEST.value(), false);
             }
             if (cause instanceof RateLimiterClosedException closed) {
@@ -280,11 +280,10 @@ public final class Rejection extends ResponseStatusException {
 
     private static String detail(RuntimeException rejection, boolean overloaded) {
         Decision decision = decision(rejection);
-        if (rejection instanceof RateLimiterClosedException) {
-            return "The application is stopping.";
-        }
         if (decision == null) {
-            return "The number of permits must be 0 or greater.";
+            return rejection instanceof InvalidCallException invalid
+                    ? invalid.detail()
+                    : "The application is stopping.";
         }
         if (decision.source() == Source.UNAVAILABLE) {
             return "Rate limit '" + decision.limit() + "' is unavailable; retry later.";

@@ -55,7 +55,7 @@ final class RouteFilters {
                 context.getBean(LimitRegistry.class),
                 new Problems(context, Object::toString),
                 cors,
-                new InvalidPermitsLog(context.getBean(Ticker.class)),
+                new InvalidCallLog(context.getBean(Ticker.class)),
                 () -> null);
         return new RateLimitFilter(
                 true,

@@ -7,6 +7,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.internals.expression.CallExpression;
+import io.ratelimited.spring.internals.expression.InvalidCallException;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.FixedPermits;
 import io.ratelimited.spring.internals.limit.LimitProperty;
@@ -174,6 +175,7 @@ public record LimitUse(
      * Evaluates the expressions of the limit for a call.
      *
      * @return null when the limit does not apply to the call
+     * @throws InvalidCallException when an expression fails, or yields an invalid value, because of what the caller has written
      * @throws IllegalStateException when an expression fails or yields an invalid value
      */
     @Nullable
@@ -218,7 +220,10 @@ public record LimitUse(
         if (value instanceof Boolean applies) {
             return applies;
         }
-        throw unusable(expression, "a boolean", LogText.of(value));
+        String problem = problem(expression, "a boolean", LogText.of(value));
+        throw value == null && expression.canBeInvented()
+                ? expression.invalid(problem, null)
+                : new IllegalStateException(problem);
     }
 
     /** The caller chooses which number it is. That it is a number is up to the application, unless it reads a caller's text. */
@@ -227,19 +232,14 @@ public record LimitUse(
             @Nullable Object target,
             @Nullable Object[] args,
             @Nullable CurrentRequest current) {
-        Object value;
-        try {
-            value = expression.value(target, args, current);
-        } catch (IllegalStateException ex) {
-            throw expression.canBeInvented() ? new InvalidPermitsException(limit.name(), ex.getMessage()) : ex;
-        }
+        Object value = expression.value(target, args, current);
         long weight = Charge.roundedUp(value, Long.MAX_VALUE);
         if (weight >= 0) {
             return weight;
         }
         String problem = problem(expression, "a number from 0 to 2^63 - 1", LogText.of(value));
         throw value == null || value instanceof Number || expression.canBeInvented()
-                ? new InvalidPermitsException(limit.name(), problem)
+                ? new InvalidCallException(expression, problem, "The number of permits must be 0 or greater.", null)
                 : new IllegalStateException(problem);
     }
 
@@ -253,10 +253,6 @@ public record LimitUse(
     /** Returns whether no instance of a parameter's type can be a key. */
     public static boolean isNeverKey(Class<?> type) {
         return Modifier.isFinal(type.getModifiers()) && !CanonicalKey.isKey(type);
-    }
-
-    private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
-        return new IllegalStateException(problem(expression, wanted, value));
     }
 
     private static String problem(CallExpression expression, String wanted, String value) {

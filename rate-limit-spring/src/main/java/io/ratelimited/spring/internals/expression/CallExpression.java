@@ -281,6 +281,7 @@ public final class CallExpression {
     /**
      * The value for a call.
      *
+     * @throws InvalidCallException when the expression fails, and reads what a caller has written
      * @throws IllegalStateException when the expression fails; the call must not go
      */
     @Nullable
@@ -288,8 +289,27 @@ public final class CallExpression {
         try {
             return value(target, args, null, request);
         } catch (RuntimeException ex) {
-            throw failure(ex, "; the call was not made");
+            IllegalStateException failure = failure(ex, "; the call was not made");
+            throw failsByCaller(request) ? invalid(String.valueOf(failure.getMessage()), failure.getCause()) : failure;
         }
+    }
+
+    /** Returns whether a failure comes of the text of a caller, and neither of a bean nor of a missing request. */
+    private boolean failsByCaller(@Nullable RequestFacts request) {
+        return words != null
+                && words.readsUnverified()
+                && !words.usesBeans()
+                && (request != null || !words.readsRoot());
+    }
+
+    /**
+     * The exception for a call whose caller has written a value that the limit cannot use.
+     *
+     * @param message for the log
+     */
+    public InvalidCallException invalid(String message, @Nullable Throwable cause) {
+        return new InvalidCallException(
+                this, message, "The request has a missing or invalid value for the " + name + ".", cause);
     }
 
     /**

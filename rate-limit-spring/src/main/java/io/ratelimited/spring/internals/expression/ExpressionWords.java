@@ -145,6 +145,7 @@ final class ExpressionWords {
     private boolean handsOnRoot;
     private boolean readsUnverified;
     private boolean readsCancelled;
+    private boolean usesBeans;
 
     /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
     ExpressionWords(
@@ -205,6 +206,11 @@ final class ExpressionWords {
         return readsCancelled;
     }
 
+    /** Returns whether code of the application runs that is a bean: the expression names one, or the called object. */
+    boolean usesBeans() {
+        return usesBeans;
+    }
+
     Set<String> headers() {
         return headers;
     }
@@ -216,8 +222,10 @@ final class ExpressionWords {
                 || node instanceof Projection
                 || node instanceof Selection;
         readsRoot |= onRoot && elsewhere;
+        usesBeans |= node instanceof BeanReference;
         if (node instanceof PropertyOrFieldReference property) {
             read.add(property.getName());
+            usesBeans |= onRoot && property.getName().equals("target");
         } else if (node instanceof MethodReference getter && getter.getName().startsWith("get")) {
             read.add(StringUtils.uncapitalize(getter.getName().substring(3)));
         }

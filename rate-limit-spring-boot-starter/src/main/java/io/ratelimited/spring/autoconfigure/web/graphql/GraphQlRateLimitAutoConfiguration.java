@@ -4,7 +4,7 @@ import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.bean.InternalBean;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
-import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.InvalidCallLog;
 import io.ratelimited.spring.internals.web.graphql.GraphQlRejections;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -29,6 +29,6 @@ public final class GraphQlRateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitGraphQlRefusals")
     GraphQlRejections rateLimitGraphQlRefusals(LimitRegistry limits, LimitEnforcer enforcer) {
-        return new GraphQlRejections(limits, new InvalidPermitsLog(enforcer.ticker()));
+        return new GraphQlRejections(limits, new InvalidCallLog(enforcer.ticker()));
     }
 }

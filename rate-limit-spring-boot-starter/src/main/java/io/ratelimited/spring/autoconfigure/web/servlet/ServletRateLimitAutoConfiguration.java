@@ -13,7 +13,7 @@ import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.web.CatchAllCheck;
 import io.ratelimited.spring.internals.web.ClientAddress;
-import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.InvalidCallLog;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import io.ratelimited.spring.internals.web.Problems;
 import io.ratelimited.spring.internals.web.RouteCheck;
@@ -121,7 +121,7 @@ public final class ServletRateLimitAutoConfiguration {
                 limits,
                 new Problems(context, JsonWriter.standard()::writeToString),
                 cors,
-                new InvalidPermitsLog(enforcer.ticker()),
+                new InvalidCallLog(enforcer.ticker()),
                 mvc::getIfAvailable);
     }
 

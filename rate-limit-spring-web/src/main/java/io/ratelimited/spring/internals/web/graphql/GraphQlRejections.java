@@ -5,9 +5,9 @@ import graphql.GraphQLError;
 import graphql.GraphqlErrorBuilder;
 import graphql.schema.DataFetchingEnvironment;
 import io.ratelimited.core.Decision;
-import io.ratelimited.spring.internals.call.InvalidPermitsException;
+import io.ratelimited.spring.internals.expression.InvalidCallException;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
-import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.InvalidCallLog;
 import io.ratelimited.spring.internals.web.Rejection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -23,7 +23,7 @@ import reactor.core.publisher.Mono;
  * Makes an error of a refused field or subscription: Spring for GraphQL would log each as a failure of the server, without a
  * word to the client. One request may have any number of refused fields. Behind the resolvers of the application.
  */
-public record GraphQlRejections(LimitRegistry limits, InvalidPermitsLog log)
+public record GraphQlRejections(LimitRegistry limits, InvalidCallLog log)
         implements DataFetcherExceptionResolver, SubscriptionExceptionResolver {
 
     private static final ErrorClassification RATE_LIMITED = ErrorClassification.errorClassification("RATE_LIMITED");
@@ -46,7 +46,7 @@ public record GraphQlRejections(LimitRegistry limits, InvalidPermitsLog log)
         if (refusal == null) {
             return Mono.empty();
         }
-        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+        if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
         Decision decision = refusal.decision();

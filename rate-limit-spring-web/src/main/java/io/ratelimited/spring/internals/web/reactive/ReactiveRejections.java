@@ -1,8 +1,8 @@
 package io.ratelimited.spring.internals.web.reactive;
 
-import io.ratelimited.spring.internals.call.InvalidPermitsException;
+import io.ratelimited.spring.internals.expression.InvalidCallException;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
-import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.InvalidCallLog;
 import io.ratelimited.spring.internals.web.Problems;
 import io.ratelimited.spring.internals.web.Rejection;
 import java.util.List;
@@ -42,7 +42,7 @@ public final class ReactiveRejections implements WebExceptionHandler, Ordered {
     private final LimitRegistry limits;
     private final Problems problems;
     private final ReactiveCors cors;
-    private final InvalidPermitsLog log;
+    private final InvalidCallLog log;
     private final Supplier<List<DispatchExceptionHandler>> advice;
     private final Supplier<List<HandlerResultHandler>> results;
     private final Supplier<Optional<ResponseEntityResultHandler>> writer;
@@ -57,7 +57,7 @@ public final class ReactiveRejections implements WebExceptionHandler, Ordered {
             LimitRegistry limits,
             Problems problems,
             ReactiveCors cors,
-            InvalidPermitsLog log,
+            InvalidCallLog log,
             ApplicationContext context) {
         this.status = status;
         this.requests = requests;
@@ -124,7 +124,7 @@ public final class ReactiveRejections implements WebExceptionHandler, Ordered {
             return Mono.error(refusal.exception());
         }
         report(refusal, exchange);
-        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+        if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
         HttpHeaders headers = response.getHeaders();

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.internals.web.servlet;
 
-import io.ratelimited.spring.internals.call.InvalidPermitsException;
+import io.ratelimited.spring.internals.expression.InvalidCallException;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
-import io.ratelimited.spring.internals.web.InvalidPermitsLog;
+import io.ratelimited.spring.internals.web.InvalidCallLog;
 import io.ratelimited.spring.internals.web.Problems;
 import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.DispatcherType;
@@ -32,7 +32,7 @@ public final class ServletRejections {
     private final LimitRegistry limits;
     private final Problems problems;
     private final ServletCors cors;
-    private final InvalidPermitsLog log;
+    private final InvalidCallLog log;
     private final Supplier<@Nullable Mvc> mvc;
 
     /** What Spring MVC makes of exceptions. */
@@ -57,7 +57,7 @@ public final class ServletRejections {
             LimitRegistry limits,
             Problems problems,
             ServletCors cors,
-            InvalidPermitsLog log,
+            InvalidCallLog log,
             Supplier<@Nullable Mvc> mvc) {
         this.status = status;
         this.requests = requests;
@@ -107,7 +107,7 @@ public final class ServletRejections {
             throws IOException {
         setHeaders(request, response, failure);
         Rejection refusal = Objects.requireNonNull(in(failure));
-        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+        if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
         Rejection worded = problems.worded(refusal, request::getLocale, request.getRequestURI());
@@ -137,7 +137,7 @@ public final class ServletRejections {
     }
 
     private void write(HttpServletRequest request, HttpServletResponse response, Rejection refusal) throws IOException {
-        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+        if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
         // An error page that is rejected itself has no other one.
