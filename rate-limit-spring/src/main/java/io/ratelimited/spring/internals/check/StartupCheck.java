@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.check;
 
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.aop.BeanTypes;
 import io.ratelimited.spring.internals.aop.KotlinNames;
@@ -8,6 +9,7 @@ import io.ratelimited.spring.internals.aop.LimitedMethods;
 import io.ratelimited.spring.internals.aop.LimitedTypes;
 import io.ratelimited.spring.internals.call.LimitUse;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.text.LogText;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -30,6 +32,8 @@ import org.springframework.context.event.ContextRefreshedEvent;
  * Warns of calls that no limit sees.
  */
 public final class StartupCheck implements SmartInitializingSingleton, ApplicationListener<ContextRefreshedEvent> {
+
+    private static final LogText.Lines LOG = LogText.lines(StartupCheck.class);
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
@@ -71,8 +75,12 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         }
         types.forEach((name, type) -> {
             Object bean = madeBean(name);
-            check(type, bean);
-            if (inspector != null && bean != null && !inspector.types().containsKey(name)) {
+            if (inspector == null || bean == null || inspector.types().containsKey(name)) {
+                check(type, bean);
+            } else if (Mocks.isMock(bean)) {
+                declareMocked(type);
+            } else {
+                check(type, bean);
                 inspector.warnIfUnlimited(name, bean);
             }
         });
@@ -103,6 +111,18 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
                 BeanInspector.warnOfChild(name, BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)));
             }
         });
+    }
+
+    /** Other beans may use the limits of a mock by their names. That no call of it is limited is what its test wants. */
+    private void declareMocked(Class<?> type) {
+        for (Method method : BeanTypes.methods(type)) {
+            try {
+                methods.find(method, type);
+            } catch (InvalidRateLimitException ex) {
+                // It may need beans that a test with the mock does not have.
+                LOG.debug("The limits of the mocked " + nameOf(method) + " are not known", ex);
+            }
+        }
     }
 
     private static String nameOf(Method method) {
