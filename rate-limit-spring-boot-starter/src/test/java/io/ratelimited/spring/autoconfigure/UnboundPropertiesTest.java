@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RouteProperties;
 import java.util.List;
 import java.util.Map;
@@ -72,6 +73,28 @@ class UnboundPropertiesTest {
                             .containsOnlyNulls();
                     assertThat(properties.http().trustedProxies()).containsExactly("1");
                 });
+    }
+
+    /** As a test does whose context lacks the beans that keys of routes name. */
+    @Test
+    void aHigherSourceRemovesTheRoutes() {
+        ApplicationContextRunner lacking = base.withInitializer(context -> context.getEnvironment()
+                .getPropertySources()
+                .addBefore(
+                        "base",
+                        new MapPropertySource(
+                                "application",
+                                Map.of(
+                                        "rate-limit.routes[0].path", "/prod",
+                                        "rate-limit.routes[0].key", "@tenants.current()",
+                                        "rate-limit.routes[0].limits[0]", "any"))));
+        lacking.run(context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("names the unknown bean @tenants"));
+        lacking.withPropertyValues("rate-limit.routes=").run(context -> {
+            assertThat(context.getBean(RateLimitProperties.class).routes()).isEmpty();
+            assertThat(context.getBean(RateLimits.class).tryAcquire("any", null))
+                    .isTrue();
+        });
     }
 
     @Test
