@@ -1,7 +1,10 @@
 package io.ratelimited.spring.autoconfigure.web;
 
+import static io.ratelimited.spring.internals.web.RunningServer.states;
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.internals.web.RunningServer;
@@ -11,16 +14,27 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.Base64;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
+import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.webflux.autoconfigure.WebFluxRegistrations;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.security.authentication.AuthenticationProvider;
+import org.springframework.security.authentication.BadCredentialsException;
+import org.springframework.security.authentication.ReactiveAuthenticationManager;
+import org.springframework.security.authentication.UsernamePasswordAuthenticationToken;
+import org.springframework.security.core.Authentication;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.reactive.HandlerResult;
@@ -41,10 +55,9 @@ class ManagementPortTest {
             assertThat(server.get("/limited").statusCode()).isEqualTo(200);
             assertThat(calls).hasValue(1);
 
-            String port = server.context.getEnvironment().getProperty("local.management.port");
             HttpResponse<String> answer = HttpClient.newHttpClient()
                     .send(
-                            HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/actuator/ratelimits"))
+                            HttpRequest.newBuilder(management(server, "/actuator/ratelimits"))
                                     .build(),
                             BodyHandlers.ofString());
 
@@ -64,8 +77,7 @@ class ManagementPortTest {
                 "rate-limit.limits.all.rate=1/h",
                 "rate-limit.routes[0].path=/**",
                 "rate-limit.routes[0].limits=all")) {
-            URI health = URI.create("http://localhost:"
-                    + server.context.getEnvironment().getProperty("local.management.port") + "/actuator/health");
+            URI health = management(server, "/actuator/health");
             for (int i = 0; i < 3; i++) {
                 HttpResponse<String> answer = HttpClient.newHttpClient()
                         .send(HttpRequest.newBuilder(health).build(), BodyHandlers.ofString());
@@ -74,6 +86,149 @@ class ManagementPortTest {
             }
             assertThat(server.get("/limited").statusCode()).isEqualTo(200);
             assertThat(server.get("/limited").statusCode()).isEqualTo(429);
+        }
+    }
+
+    /** Credentials are checked on that port too. */
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void loginsAreLimitedOnAPortOfItsOwnAsOnThatOfTheApplication(Kind kind) throws Exception {
+        try (RunningServer server = kind.startSecured(
+                List.of(kind == Kind.REACTOR_NETTY ? ReactiveGuarded.class : Guarded.class),
+                "management.server.port=0",
+                "management.endpoints.web.exposure.include=ratelimits",
+                "rate-limit.limits.all.rate=1/h",
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].limits=all")) {
+            assertThat(login(server, "right").statusCode()).isEqualTo(200);
+            HttpResponse<String> wrong = login(server, "wrong");
+            assertThat(wrong.statusCode()).isEqualTo(401);
+            assertThat(states(wrong)).containsOnlyKeys("guesses");
+
+            HttpResponse<String> rejected = login(server, "right");
+            assertThat(rejected.statusCode()).as(rejected.body()).isEqualTo(429);
+            assertThat(rejected.headers().firstValue("Content-Type")).contains("application/problem+json");
+            assertThat(rejected.headers().firstValue("Retry-After")).contains("3600");
+            assertThat(states(rejected)).containsOnlyKeys("guesses");
+            assertThat(rejected.body()).contains("\"violated-policies\":[\"guesses\"]");
+
+            HttpResponse<String> browser = login(server, "right", "Accept", "text/html,*/*;q=0.8");
+            assertThat(browser.statusCode()).isEqualTo(429);
+            assertThat(browser.headers().firstValue("Retry-After")).contains("3600");
+        }
+    }
+
+    @Test
+    void waitsLeaveHalfOfItsThreadsToOthers() throws Exception {
+        try (RunningServer server = Kind.TOMCAT.start(
+                List.of(Waiting.class),
+                "management.server.port=0",
+                "management.endpoints.web.exposure.include=slow",
+                "server.tomcat.threads.max=2")) {
+            HttpRequest slow =
+                    HttpRequest.newBuilder(management(server, "/actuator/slow")).build();
+            HttpClient client = HttpClient.newHttpClient();
+            assertThat(client.send(slow, BodyHandlers.ofString()).statusCode()).isEqualTo(200);
+            CompletableFuture<HttpResponse<String>> waiting = client.sendAsync(slow, BodyHandlers.ofString());
+            server.ticker().awaitSleeping(1);
+
+            HttpResponse<String> rejected = client.sendAsync(slow, BodyHandlers.ofString())
+                    .orTimeout(20, TimeUnit.SECONDS)
+                    .join();
+
+            assertThat(rejected.statusCode()).as(rejected.body()).isEqualTo(429);
+            server.ticker().advance(Duration.ofHours(1));
+            assertThat(waiting.join().statusCode()).isEqualTo(200);
+        }
+    }
+
+    private static URI management(RunningServer server, String path) {
+        return URI.create(
+                "http://localhost:" + server.context.getEnvironment().getProperty("local.management.port") + path);
+    }
+
+    private static HttpResponse<String> login(RunningServer server, String password, String... headers)
+            throws Exception {
+        HttpRequest.Builder request = HttpRequest.newBuilder(management(server, "/actuator/ratelimits"))
+                .header(
+                        "Authorization",
+                        "Basic " + Base64.getEncoder().encodeToString(("ann:" + password).getBytes(US_ASCII)));
+        if (headers.length > 0) {
+            request.headers(headers);
+        }
+        return HttpClient.newHttpClient().send(request.build(), BodyHandlers.ofString());
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Slow.class)
+    static class Waiting {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+    }
+
+    @Endpoint(id = "slow")
+    static class Slow {
+
+        @ReadOperation
+        @RateLimited(name = "slow", rate = "1/h", policy = Policy.WAIT, maxWait = "1d")
+        public String read() {
+            return "read";
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Passwords.class)
+    static class Guarded {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+    }
+
+    static class Passwords implements AuthenticationProvider {
+
+        @Override
+        @RateLimited(name = "guesses", rate = "1/h", key = "clientIp", charge = "#error == null ? 0 : 1")
+        public Authentication authenticate(Authentication login) {
+            return authenticated(login);
+        }
+
+        @Override
+        public boolean supports(Class<?> authentication) {
+            return UsernamePasswordAuthenticationToken.class.isAssignableFrom(authentication);
+        }
+    }
+
+    private static Authentication authenticated(Authentication login) {
+        if (!"right".equals(login.getCredentials())) {
+            throw new BadCredentialsException("wrong");
+        }
+        return UsernamePasswordAuthenticationToken.authenticated(login.getName(), null, List.of());
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(ReactivePasswords.class)
+    static class ReactiveGuarded {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+    }
+
+    static class ReactivePasswords implements ReactiveAuthenticationManager {
+
+        @Override
+        @RateLimited(name = "guesses", rate = "1/h", key = "clientIp", charge = "#error == null ? 0 : 1")
+        public Mono<Authentication> authenticate(Authentication login) {
+            return Mono.fromCallable(() -> authenticated(login));
         }
     }
 

@@ -22,11 +22,8 @@ import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.ratelimited.spring.internals.web.StartedChecks;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import io.ratelimited.spring.internals.web.servlet.ForwardingFilters;
-import io.ratelimited.spring.internals.web.servlet.HeadersFilter;
 import io.ratelimited.spring.internals.web.servlet.MvcRejections;
 import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
-import io.ratelimited.spring.internals.web.servlet.RejectionFilter;
-import io.ratelimited.spring.internals.web.servlet.RejectionPage;
 import io.ratelimited.spring.internals.web.servlet.ServletCors;
 import io.ratelimited.spring.internals.web.servlet.ServletHandlers;
 import io.ratelimited.spring.internals.web.servlet.ServletLogins;
@@ -34,7 +31,6 @@ import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import io.ratelimited.spring.internals.web.servlet.ServletRequests;
 import io.ratelimited.spring.internals.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
-import jakarta.servlet.Filter;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import java.util.List;
 import java.util.OptionalInt;
@@ -54,7 +50,6 @@ import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.json.JsonWriter;
 import org.springframework.boot.thread.Threading;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
-import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
 import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
@@ -73,7 +68,7 @@ import org.springframework.web.servlet.DispatcherServlet;
 @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
-@Import(RouteConfiguration.class)
+@Import({RouteConfiguration.class, ServletFilterConfiguration.class})
 public final class ServletRateLimitAutoConfiguration {
 
     /** Of Tomcat and of Jetty, where nothing is set; an application sets those of its own server only. */
@@ -123,31 +118,6 @@ public final class ServletRateLimitAutoConfiguration {
                 cors,
                 new InvalidCallLog(enforcer.ticker()),
                 mvc::getIfAvailable);
-    }
-
-    @InternalBean("io.ratelimited.rateLimitFieldsFilter")
-    FilterRegistrationBean<HeadersFilter> rateLimitFieldsFilter(RouteLimits limits) {
-        return registered(new HeadersFilter(limits), HeadersFilter.ORDER, DispatcherType.ASYNC, DispatcherType.ERROR);
-    }
-
-    @InternalBean("io.ratelimited.rateLimitRefusalFilter")
-    FilterRegistrationBean<RejectionFilter> rateLimitRefusalFilter(
-            ServletRejections refusals, ObjectProvider<RejectionPage.Pages> pages) {
-        RejectionPage page = new RejectionPage(pages.getIfAvailable(() -> name -> null));
-        return registered(
-                new RejectionFilter(refusals, page),
-                RejectionFilter.ORDER,
-                DispatcherType.ASYNC,
-                DispatcherType.ERROR,
-                DispatcherType.FORWARD);
-    }
-
-    private static <F extends Filter> FilterRegistrationBean<F> registered(
-            F filter, int order, DispatcherType... dispatches) {
-        FilterRegistrationBean<F> registered = new FilterRegistrationBean<>(filter);
-        registered.setOrder(order);
-        registered.setDispatcherTypes(DispatcherType.REQUEST, dispatches);
-        return registered;
     }
 
     @InternalBean("io.ratelimited.rateLimitStartedChecks")
@@ -216,7 +186,7 @@ public final class ServletRateLimitAutoConfiguration {
     /** A filter that forwards ends the way of its request through the filters: the request goes on by the forward. */
     private static FilterRegistrationBean<RateLimitFilter> routes(RateLimitFilter filter, String name) {
         FilterRegistrationBean<RateLimitFilter> registered =
-                registered(filter, filter.getOrder(), DispatcherType.FORWARD);
+                ServletFilterConfiguration.registered(filter, filter.getOrder(), DispatcherType.FORWARD);
         registered.setName(name);
         return registered;
     }
@@ -233,15 +203,6 @@ public final class ServletRateLimitAutoConfiguration {
         @InternalBean("io.ratelimited.rateLimitRefusalHeaders")
         MvcRejections.Headers rateLimitRefusalHeaders(ServletRejections refusals) {
             return new MvcRejections.Headers(refusals);
-        }
-
-        @InternalBean("io.ratelimited.rateLimitErrorPages")
-        RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
-            return name -> dispatcher.stream()
-                    .filter(registered -> registered.getServletName().equals(name))
-                    .map(ServletRegistrationBean::getServlet)
-                    .findFirst()
-                    .orElse(null);
         }
     }
 

@@ -35,6 +35,10 @@ public final class ServletRequestAutoConfiguration {
     @ConditionalOnMissingBean(RequestContextListener.class)
     @ConditionalOnMissingFilterBean(RequestContextFilter.class) // two conditions deduce no type
     FilterRegistrationBean<RequestContextFilter> rateLimitRequestContextFilter() {
+        return requestContextFilter();
+    }
+
+    static FilterRegistrationBean<RequestContextFilter> requestContextFilter() {
         FilterRegistrationBean<RequestContextFilter> registered =
                 new FilterRegistrationBean<>(new RequestContextFilter());
         registered.setOrder(ORDER);
