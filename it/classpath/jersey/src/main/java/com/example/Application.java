@@ -4,8 +4,12 @@ import io.ratelimited.spring.RateLimited;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.container.AsyncResponse;
+import jakarta.ws.rs.container.Suspended;
 import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import org.glassfish.jersey.server.ResourceConfig;
 import org.glassfish.jersey.servlet.ServletContainer;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
@@ -56,6 +60,11 @@ public class Application {
             return "42.00";
         }
 
+        @RateLimited(name = "later", rate = "1/h")
+        public String later() {
+            return "42.00";
+        }
+
         @RateLimited(name = "many", rate = "1/h", key = "clientIp", permits = "#permits")
         public String many(int permits) {
             return "42.00";
@@ -85,6 +94,25 @@ public class Application {
             } catch (RuntimeException ex) {
                 throw new IllegalStateException(ex);
             }
+        }
+
+        @GET
+        @Path("stage")
+        public CompletionStage<String> stage() {
+            return CompletableFuture.supplyAsync(quotes::later);
+        }
+
+        @GET
+        @Path("resumed")
+        public void resumed(@Suspended AsyncResponse response) {
+            new Thread(() -> {
+                        try {
+                            response.resume(quotes.later());
+                        } catch (RuntimeException ex) {
+                            response.resume(ex);
+                        }
+                    })
+                    .start();
         }
 
         @GET

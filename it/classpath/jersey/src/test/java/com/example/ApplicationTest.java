@@ -24,6 +24,12 @@ class ApplicationTest {
             assertEquals(429, application.get("/jersey/wrapped"));
             assertEquals(400, application.get("/jersey/many?permits=-5"));
             assertEquals(500, application.get("/jersey/broken"));
+            assertEquals(200, application.get("/jersey/stage"));
+            for (String later : new String[] {"/jersey/stage", "/jersey/resumed"}) {
+                assertEquals(429, application.get(later), later);
+                assertTrue(application.body(later).contains("quota-exceeded"), later);
+            }
+            assertEquals(418, application.get("/mapped/stage"));
             assertEquals(418, application.get("/mapped/quote"));
             assertEquals(418, application.get("/mapped/wrapped"));
             assertEquals(418, application.get("/mapped/many?permits=-5"));
