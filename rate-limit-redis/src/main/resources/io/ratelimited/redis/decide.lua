@@ -17,9 +17,11 @@
 --        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
 --        block. To impose is to have a block of level
 --        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
---        forget all of the key. To ask is to decide about a call that takes nothing now: its key follows the parameters as if it
---        took or were rejected. To peek changes nothing
--- reply  to take, ask and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
+--        forget all of the key. To charge is to take permits that were used already, into debt if need be; its tail is + to report
+--        also whether a call would have been admitted instead, or ? to take them only then. To ask is to decide about a call that
+--        takes nothing now: its key follows the parameters as if it took or were rejected. To peek changes nothing
+-- reply  to charge: of each group with a tail, the outcome that such a call would have had; a single one without a list around it
+--        to take, ask and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
 --        of a group that are missing in it are refused like the last one. If a limit has blocks, a list with what block.lua
 --        reports, behind the others; a refusal by a block alone has the outcome -1
 --
@@ -170,8 +172,12 @@ for at = open(), #ARGV, #letters do
   elseif op == 'keep' then
     lockout.decide(blocks[1], first.longest, false)
   elseif op == 'charge' then
-    family.charge(s, first.permits, first.a, first.b)
-    s.changed = true
+    local outcome = first.tail ~= '' and family.decide(s, first.permits, first.a, first.b, first.longest)
+    if outcome then replies[before + 1][1] = outcome end
+    if first.tail ~= '?' or outcome >= 0 then
+      family.charge(s, first.permits, first.a, first.b)
+      s.changed = true
+    end
   elseif op == 'renew' then
     family.renew(s, first.permits, first.a, first.tail)
     s.changed = true

@@ -256,58 +256,9 @@ final class Judge {
         return worst;
     }
 
-    /**
-     * However many outages there are: what nodes admit from buckets by themselves is their share of one burst, and of what
-     * refills while Redis is away from them. The worst key of a node, divided by its bound.
-     */
-    double outages(List<Call> calls) {
-        boolean bucket = switch (plan.limit().algorithm().family()) {
-            case BUCKET, PACED -> true;
-            case WINDOW, IN_FLIGHT -> false;
-        };
-        if (!bucket || plan.onFailure() != OnFailure.LOCAL) {
-            return 0;
-        }
-        Map<List<Object>, List<Call>> local = calls.stream()
-                .filter(call -> call.isLocal() && call.went() && call.step.kind() != Kind.CALL_OF_LEDGER)
-                .collect(Collectors.groupingBy(call -> List.of(call.node, call.step.key())));
-        double worst = 0;
-        for (List<Call> each : local.values()) {
-            long largest = each.stream().mapToLong(call -> call.permits).max().orElse(0);
-            long ahead = each.stream().mapToLong(call -> call.wait).max().orElse(0);
-            long sum = each.stream().mapToLong(Call::stands).sum();
-            Node node = each.get(0).node;
-            double rate = perNano(plan.limit());
-            rate = plan.changes() ? Math.max(rate, perNano(plan.changed())) : rate;
-            // A node has one permit of a burst at least, and where the next caller pays one more.
-            double burst = Math.max(1, larger(Limit::burst) * share()) * (1 + moves()) + largest;
-            double bound = burst + rate * share() * (node.awayNanos() + ahead);
-            worst = Math.max(worst, sum / bound);
-            if (sum > bound + 1e-6) {
-                violations.add(String.format(
-                        Locale.ROOT,
-                        "%s admits %d permits by itself while Redis is away for %.3f ms in all, %.3f allowed",
-                        node,
-                        sum,
-                        node.awayNanos() / 1e6,
-                        bound));
-            }
-        }
-        return worst;
-    }
-
     /** A node that has not counted the others yet assumes that there are four. */
     private double share() {
         return plan.expected() > 0 ? 1.0 / plan.expected() : plan.end() < COUNTED ? 0.25 : 1;
-    }
-
-    /** In a cluster a key may come to other servers, each with outages of its own. */
-    private long moves() {
-        return plan.servers() == 1
-                ? 0
-                : plan.steps().stream()
-                        .filter(step -> step.kind() == Kind.MOVE_SLOT || step.kind() == Kind.FAILOVER)
-                        .count();
     }
 
     private double worst(List<Call> all, Predicate<Call> counts, int localNodes) {
@@ -403,6 +354,11 @@ final class Judge {
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
         boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !otherWindow;
         double local = local(localNodes);
+        List<CutOff> cutOff = CutOff.of(calls);
+        // In a cluster a key may come to other servers, each with outages of its own.
+        double again = plan.servers() > 1 && localNodes > 0
+                ? stored
+                : Math.min(stored, localNodes * Math.max(1, stored * share()));
         double worst = 0;
         List<Call> byEnd = new ArrayList<>(calls);
         byEnd.sort(Comparator.comparingLong(call -> call.wentAt));
@@ -433,11 +389,13 @@ final class Judge {
                     double share = Math.max((double) windows * localNodes, most * local);
                     bound = most * refilled + share + rate * ahead;
                 } else {
-                    double again = localNodes > 0 ? stored : 0;
+                    long away = cutOff.stream()
+                            .mapToLong(each -> each.refilled(length))
+                            .sum();
                     bound = stored * refilled
                             + again
                             + localNodes * largest
-                            + rate * (1 + local) * (length + ahead + apart + 2_000);
+                            + rate * (length + ahead + apart + 2_000 + share() * away);
                 }
                 worst = Math.max(worst, sum / bound);
                 if (sum > bound + 1e-6) {
@@ -454,6 +412,27 @@ final class Judge {
             }
         }
         return worst;
+    }
+
+    /**
+     * However many outages there are, nodes give their share of a burst once, and of what refills while Redis is away from
+     * them, for the time of a call that waits too. All else that they give, Redis has paid for.
+     */
+    private record CutOff(long awayNanos, long ahead) {
+
+        private static List<CutOff> of(List<Call> calls) {
+            return calls.stream()
+                    .filter(Call::isLocal)
+                    .collect(Collectors.toMap(call -> call.node, call -> call.wait, Math::max))
+                    .entrySet()
+                    .stream()
+                    .map(each -> new CutOff(each.getKey().awayNanos(), each.getValue()))
+                    .toList();
+        }
+
+        private long refilled(long length) {
+            return Math.min(awayNanos, length) + ahead;
+        }
     }
 
     /**

@@ -141,6 +141,57 @@ class LateRepliesTest {
         assertThat(left(limiter)).isEqualTo(2);
     }
 
+    /** Returns whether the node admits a call whose reply is late, and that Redis has run. */
+    private boolean admitsLate(RateLimiter limiter) {
+        server.hold();
+        boolean admitted = Way.ASYNC.ask(this, claims(List.of(limiter)));
+        server.release();
+        server.ticker.advance(Duration.ofSeconds(1));
+        return admitted;
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = Algorithm.class,
+            names = {"TOKEN_BUCKET", "GCRA", "SMOOTH_BURSTY", "LEAKY_BUCKET", "WARM_UP"})
+    void aBucketIsNotUsedUpByLateRepliesWhileRedisHasPermits(Algorithm algorithm) {
+        Limit.Builder often = Limit.of("often", algorithm).rate("5/s");
+        Limit limit = (algorithm == Algorithm.WARM_UP ? often.warmup(Duration.ofSeconds(1)) : often).build();
+        RateLimiter limiter = limiters(List.of(limit), OnFailure.LOCAL).get(0);
+        for (int call = 0; call < 40; call++) {
+            assertThat(admitsLate(limiter)).as("call " + call).isTrue();
+        }
+    }
+
+    /** Redis has paid for the first five; the others are debt. */
+    @ParameterizedTest
+    @EnumSource(
+            value = Algorithm.class,
+            names = {"TOKEN_BUCKET", "GCRA"})
+    void lateRepliesGiveOneBurstMoreAtMost(Algorithm algorithm) {
+        RateLimiter limiter =
+                limiters(List.of(limit("seldom", algorithm)), OnFailure.LOCAL).get(0);
+        int admitted = 0;
+        for (int call = 0; call < 40; call++) {
+            admitted += admitsLate(limiter) ? 1 : 0;
+        }
+        assertThat(admitted).isEqualTo(5 + 5);
+    }
+
+    @Test
+    void aBucketThatAnOutageHasUsedUpIsRefilledFromRedisForTheNext() {
+        Limit limit = Limit.of("outage", Algorithm.TOKEN_BUCKET).rate("5/s").build();
+        RateLimiter limiter = limiters(List.of(limit), OnFailure.LOCAL).get(0);
+        server.hold();
+        for (int call = 0; call < 100; call++) {
+            limiter.reserveAsync("k", 1, 0);
+            server.ticker.advance(Node.TIMEOUT);
+        }
+        server.release();
+        server.ticker.advance(Duration.ofSeconds(5));
+        assertThat(Stream.generate(() -> admitsLate(limiter)).limit(20)).containsOnlyOnce(false);
+    }
+
     @Test
     void aCallThatIsChargedLessThanItReservedIsCountedWithThat() {
         Limit limit = Limit.of("charged", Algorithm.SLIDING_LOG)

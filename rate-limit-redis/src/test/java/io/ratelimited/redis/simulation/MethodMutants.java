@@ -2,7 +2,7 @@ package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.internals.memory.CellRateLimiter;
 import io.ratelimited.redis.simulation.Simulations.Plans;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -330,10 +330,16 @@ final class MethodMutants {
                         MadeByLateCallers.class),
                 MethodMutant.changed(
                         "each outage begins with the share of a burst",
-                        Plans.OUTAGES,
+                        Plans.LATE_REPLIES,
                         "internals.limiter.LocalBudgets",
                         "forCall",
                         MadeByEachOutage.class),
+                MethodMutant.changed(
+                        "a node gets back what its share was refilled with in an outage",
+                        Plans.OUTAGES,
+                        "internals.limiter.Spent$Bucket",
+                        "refilled",
+                        NothingRefilled.class),
                 MethodMutant.changed(
                         "a node that has not counted the others has the whole limit to itself",
                         Plans.OUTAGES,
@@ -352,12 +358,12 @@ final class MethodMutants {
                         "internals.limiter.InstanceShare",
                         "of",
                         ThreeTimesThePlaces.class),
-                MethodMutant.changed(
+                MethodMutant.skipped(
                         "a charge while Redis is away is forgotten",
                         Plans.SETTLING,
                         "internals.limiter.LocalFallback",
-                        "owe",
-                        NoExcess.class));
+                        "charge",
+                        "owe"));
     }
 
     static final class Later {
@@ -490,7 +496,7 @@ final class MethodMutants {
         static void enter(
                 @Advice.Argument(0) Supplier<Object> present,
                 @Advice.FieldValue("outage") Object last,
-                @Advice.FieldValue(value = "limiter", readOnly = false) InMemoryRateLimiter limiter) {
+                @Advice.FieldValue(value = "limiter", readOnly = false) CellRateLimiter limiter) {
             if (last != null && present.get() == null) {
                 limiter = null;
             }
@@ -503,11 +509,19 @@ final class MethodMutants {
         static void enter(
                 @Advice.Argument(0) Supplier<Object> present,
                 @Advice.FieldValue("outage") Object last,
-                @Advice.FieldValue(value = "limiter", readOnly = false) InMemoryRateLimiter limiter) {
+                @Advice.FieldValue(value = "limiter", readOnly = false) CellRateLimiter limiter) {
             Object now = present.get();
             if (now != null && now != last) {
                 limiter = null;
             }
+        }
+    }
+
+    static final class NothingRefilled {
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) long permits) {
+            permits = 0;
         }
     }
 
@@ -541,14 +555,6 @@ final class MethodMutants {
                         .maxConcurrent(limit.maxConcurrent() * 3)
                         .build();
             }
-        }
-    }
-
-    static final class NoExcess {
-
-        @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(value = 3, readOnly = false) long excess) {
-            excess = 0;
         }
     }
 

@@ -73,7 +73,7 @@ final class Simulation {
         judge.calls(calls());
         judge.waiting(calls());
         judge.closings(calls(), closings);
-        double worst = Math.max(judge.windows(calls()), judge.outages(calls()));
+        double worst = judge.windows(calls());
         judge.ledgers(calls(), stored);
         if (plan.limit().block() != null) {
             new BlockJudge(plan, violations).blocks(calls());

@@ -101,6 +101,11 @@ final class Simulations {
         return calls(plan).stream().filter(Call::went).count();
     }
 
+    /** A burst of Redis, one more, and the rate. */
+    static long mostInFreezes(int freezes) {
+        return 300 + 300 + 1_150 + freezes * 1_700L;
+    }
+
     /** Four nodes that do not know how many they are, 1,000/s with a burst of 100: what they admit in a freeze of a second. */
     static long admittedByYoungFleet() {
         Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET)
@@ -198,6 +203,7 @@ final class Simulations {
         WIDE,
         LASTING,
         OUTAGES,
+        LATE_REPLIES,
         FLEET,
         BLOCKS;
 
@@ -209,6 +215,7 @@ final class Simulations {
                 case WIDE -> WidePlan.of(seed);
                 case LASTING -> WidePlan.lasting(seed);
                 case OUTAGES -> OutagePlan.of(seed);
+                case LATE_REPLIES -> OutagePlan.lateReplies(seed);
                 case FLEET -> FleetPlan.of(seed);
                 case BLOCKS -> BlockPlan.of(seed);
             };
@@ -223,6 +230,9 @@ final class Simulations {
             if (part < 0.99) {
                 throw new AssertionError(algorithm + " admits " + part + " of what is allowed");
             }
+        }
+        if (Plans.valueOf(plans) == Plans.OUTAGES && admittedInFreezes(3) > mostInFreezes(3)) {
+            throw new AssertionError("freezes give more than one burst");
         }
         double end = processorSeconds() + seconds;
         return regressions

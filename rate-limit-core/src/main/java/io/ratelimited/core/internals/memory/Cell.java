@@ -66,6 +66,16 @@ abstract class Cell {
      */
     abstract boolean charge(long permits, long now);
 
+    /**
+     * Retires this cell and returns one that has more permits of the same budget, at most until it is full; this cell for
+     * windows, whose permits come back by themselves.
+     *
+     * @param permits at least 1
+     */
+    Cell refilled(long permits, long now) {
+        return this;
+    }
+
     /** Retires this cell and returns one that can do what this one could not; null when it was retired before. */
     @Nullable
     Cell divide(long now) {

@@ -696,6 +696,11 @@ public class CellRateLimiter implements MemoryLimiter {
         }
     }
 
+    /** Adds permits that were taken elsewhere to the budget of a key, at most until it is full: of a bucket, not of a window. */
+    public void refill(@Nullable Object stated, long permits) {
+        change(named(stated), cell -> cell.refilled(permits, now(cell.parameters())));
+    }
+
     private @Nullable Cell replace(@Nullable Object key, Cell cell, CachedCells.Successor successor) {
         return key == null ? whole.replace(cell, successor) : cells().replace(key, cell, successor);
     }
@@ -901,11 +906,15 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     private void follow(@Nullable Object key) {
+        change(key, cell -> suited(key, cell));
+    }
+
+    private void change(@Nullable Object key, UnaryOperator<Cell> successor) {
         if (key != null) {
-            cells().follow(key, cell -> suited(key, cell));
+            cells().follow(key, successor);
         } else {
             synchronized (whole) {
-                whole.single = suited(null, whole.single);
+                whole.single = successor.apply(whole.single);
             }
         }
     }

@@ -172,6 +172,16 @@ class VirtualTime extends Cell {
         }
     }
 
+    /** Grants of this cell give back nothing to the other one. */
+    @Override
+    final Cell refilled(long permits, long now) {
+        long v = (long) ZERO_AT.getAndSet(this, RETIRED);
+        long full = parameters.time.at(now) - parameters.fullDepth;
+        return v == RETIRED
+                ? this
+                : new VirtualTime(parameters, Math.max(v - parameters.time.cost(permits), Math.min(v, full)));
+    }
+
     /** The cell of one word that this cell continues, or this cell itself. */
     VirtualTime origin() {
         return this;

@@ -123,6 +123,23 @@ final class WarmUp extends GuardedCell {
         }
     }
 
+    /** As if the permits, the coldest of those missing, had not been spent. */
+    @Override
+    WarmUp refilled(long permits, long now) {
+        WarmUp next = (WarmUp) retire();
+        next.restore(permits, now);
+        return next;
+    }
+
+    private void restore(long permits, long now) {
+        if (restedFor(now) < 0) {
+            stored = Math.min(shape().maxStored(), stored + permits);
+            long left = next - now - (long) shape().cost(stored, permits);
+            next = now + Math.max(0, left);
+            fraction = left < 0 ? 0 : fraction;
+        }
+    }
+
     /** The next caller pays. N moves at most {@link PermitTime#FAR} ahead, and never back. */
     @Override
     void add(long permits, long now) {

@@ -155,7 +155,11 @@ final class Deliveries {
         if (charge != null) {
             deliver(
                     new Delivery(
-                            DeliveryKind.CHARGE, List.of(key), () -> charge.arguments(sender.time()), reply -> {}, 0),
+                            DeliveryKind.CHARGE,
+                            List.of(key),
+                            () -> charge.arguments(sender.time()),
+                            charge::charged,
+                            0),
                     recovering);
         }
     }
@@ -263,7 +267,7 @@ final class Deliveries {
                         }
                         return;
                     }
-                    delivery.delivered.accept(reply);
+                    threads.run(() -> delivery.delivered.accept(reply));
                     if (hasRoomForMore()) {
                         deliverKept();
                     }

@@ -72,6 +72,9 @@ public final class GuardedConnection implements AutoCloseable {
          * @param time as scripts are given it
          */
         ScriptArguments arguments(String time);
+
+        /** Redis has run that command. Must not block. */
+        void charged(List<Object> reply);
     }
 
     private final RedisConnector connector;
@@ -203,6 +206,11 @@ public final class GuardedConnection implements AutoCloseable {
         return server == null ? "" : server.address();
     }
 
+    /** Returns whether a primary is known at an address. */
+    public boolean isPrimary(String address) {
+        return primaries.isKnown(address);
+    }
+
     /**
      * The present outage for a key: two calls return the same object only if no command for the key would have been sent
      * in between. Null while one would be sent.
@@ -287,7 +295,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Charges permits of a key now, or as soon as its server decides. Not repeated when the reply is lost. */
     public void charge(String key, Charge charge) {
-        deliver(DeliveryKind.CHARGE, List.of(key), () -> charge.arguments(time()), reply -> {});
+        deliver(DeliveryKind.CHARGE, List.of(key), () -> charge.arguments(time()), charge::charged);
     }
 
     /**

@@ -73,6 +73,10 @@ final class Primaries {
         return server;
     }
 
+    boolean isKnown(String address) {
+        return servers.containsKey(address);
+    }
+
     /** The server at an address, which may be new; null if it has just gone. */
     @Nullable
     Server at(String address) {

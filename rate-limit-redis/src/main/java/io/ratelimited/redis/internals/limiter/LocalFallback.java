@@ -8,10 +8,11 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.internals.memory.CellRateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.Claim;
-import io.ratelimited.redis.internals.connection.GuardedConnection.Charge;
-import io.ratelimited.redis.internals.connection.ScriptArguments;
+import io.ratelimited.redis.internals.limiter.LocalBudgets.Share;
+import io.ratelimited.redis.internals.limiter.Spent.Bucket;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.Objects;
@@ -41,54 +42,6 @@ final class LocalFallback {
     /** The limit that {@link #evidence} has. Guarded by this. */
     private @Nullable ScriptParameters evidenceOf;
 
-    /**
-     * Permits of a key.
-     *
-     * @param parameters the limit under which they were used
-     * @param nodes those that share the limit
-     * @param batch permits of the same batch are charged by one command
-     * @param admitted permits given away here
-     * @param excess permits that calls used beyond their reservations
-     */
-    private record Spent(ScriptParameters parameters, Nodes nodes, Object batch, long admitted, long excess)
-            implements Charge {
-
-        @Override
-        public Charge plus(Charge more) {
-            Spent last = (Spent) more;
-            return new Spent(last.parameters, nodes, batch, sum(admitted, last.admitted), sum(excess, last.excess));
-        }
-
-        private @Nullable Spent less(long unused) {
-            return admitted <= unused && excess == 0
-                    ? null
-                    : new Spent(parameters, nodes, batch, Math.max(0, admitted - unused), excess);
-        }
-
-        @Override
-        public long permits() {
-            return sum(admitted, excess);
-        }
-
-        /**
-         * Charges at most this node's share of the permits that the limit holds: those beyond it have been refilled
-         * meanwhile.
-         */
-        @Override
-        public ScriptArguments arguments(String time) {
-            Limit shared = parameters.limit();
-            long held = Math.min(
-                    shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));
-            long share = Math.max(1, held / nodes.sharers());
-            return parameters.appendDecided(
-                    parameters.begin("charge", time), sum(Math.min(share, admitted), excess), 0, "");
-        }
-
-        private static long sum(long a, long b) {
-            return a + b < 0 ? Long.MAX_VALUE : a + b;
-        }
-    }
-
     LocalFallback(
             LimiterContext context,
             ScriptParameters parameters,
@@ -104,23 +57,33 @@ final class LocalFallback {
                         parameters,
                         new LocalBudgets(context.ticker(), 1)
                                 .forCall(() -> this, parameters.limit(), 1)
+                                .limiter()
                                 .reserve("", 1, 0)
                                 .decision(),
                         1)
                 .decision();
     }
 
-    private RateLimiter local(ScriptParameters current, String name) {
+    private Share local(ScriptParameters current, String name) {
         Limit limit = current.whole().limit();
         int sharers = context.nodes().sharers();
         // A window needs no time of a server, and keeps its permits when its slot moves.
         String server = limit.algorithm().family() == Family.WINDOW
                 ? ""
                 : context.connection().address(name);
-        InMemoryRateLimiter all = budgets.computeIfAbsent(
-                        server, any -> new LocalBudgets(context.ticker(), maximumKeys))
-                .forCall(() -> context.connection().outage(name), limit, sharers);
-        return current.callers(all, sharers);
+        Share all = budgets(server).forCall(() -> context.connection().outage(name), limit, sharers);
+        return new Share(current.callers(all.limiter(), sharers), all.begunAt());
+    }
+
+    private LocalBudgets budgets(String server) {
+        LocalBudgets known = budgets.get(server);
+        if (known != null) {
+            return known;
+        }
+        // Each primary that starts may have another address.
+        budgets.keySet()
+                .removeIf(address -> !address.isEmpty() && !context.connection().isPrimary(address));
+        return budgets.computeIfAbsent(server, any -> new LocalBudgets(context.ticker(), maximumKeys));
     }
 
     long keys() {
@@ -139,7 +102,8 @@ final class LocalFallback {
 
     Reservation reserve(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
         long permits = wanted.permits();
-        Reservation decided = local(current, name).reserve(text, permits, wanted.maxWait());
+        Share own = local(current, name);
+        Reservation decided = own.limiter().reserve(text, permits, wanted.maxWait());
         ScriptReply reply = reply(current, decided.decision(), permits);
         Counted counted = new Counted(current, text, wanted);
         boolean undecided = wanted.undecided() && !decided.isRefused();
@@ -147,19 +111,25 @@ final class LocalFallback {
             reply = reply.withBlock(blocks.offend(current, Objects.requireNonNull(text)));
         }
         String fullName = current.fullName(name);
-        Object batch = decided.isRefused() || permits == 0 ? "" : owe(current, fullName, permits, 0);
+        Object batch = decided.isRefused() || permits == 0
+                ? ""
+                : owe(fullName, spent(current, 1, permits, 0, 0, Bucket.of(own, text, 0)));
+        if (decided.isRefused()) {
+            oweLacked(current, fullName, permits, decided.decision(), Bucket.of(own, text, 0));
+        }
         RedisReservation.Charge charge = end -> {
-            if (end.excess() != 0) {
+            boolean here = end.excess() < 0 || context.connection().isDown(name);
+            if (here && end.excess() != 0) {
                 decided.settle(permits + end.excess());
             }
             if (end.excess() > 0) {
-                charge(current, name, end.excess());
+                charge(current, name, end.excess(), here ? Bucket.of(own, text, end.excess()) : null);
             } else if (end.excess() < 0) {
                 // Permits that have been charged in Redis already stay charged: they may have lapsed there.
                 context.connection()
                         .changeCharge(
                                 fullName,
-                                owed -> owed instanceof Spent spent && spent.batch == batch
+                                owed -> owed instanceof Spent spent && spent.batch() == batch
                                         ? spent.less(-end.excess())
                                         : owed);
             }
@@ -209,7 +179,9 @@ final class LocalFallback {
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
     Decision refused(ScriptParameters current, @Nullable String text, String name, Wanted wanted, Decision refusal) {
-        RateLimiter own = local(current, name);
+        Share share = local(current, name);
+        CellRateLimiter own = share.limiter();
+        oweLacked(current, current.fullName(name), wanted.permits(), refusal, Bucket.of(share, text, 0));
         own.refused(Claim.of(own, text, wanted.permits(), wanted.maxWait()), refusal);
         if (text == null
                 || refusal.blocked()
@@ -289,7 +261,7 @@ final class LocalFallback {
 
     Decision peek(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
         long permits = wanted.permits();
-        return reply(current, local(current, name).peek(text, permits, wanted.maxWait()), permits)
+        return reply(current, local(current, name).limiter().peek(text, permits, wanted.maxWait()), permits)
                 .decision();
     }
 
@@ -310,21 +282,35 @@ final class LocalFallback {
 
     /** Charges in Redis the permits that a call has used beyond its reservation, now or as soon as Redis answers. */
     void charge(ScriptParameters current, String name, long excess) {
-        if (current.isConstant()) {
-            return;
-        }
+        charge(current, name, excess, null);
+    }
+
+    private void charge(ScriptParameters current, String name, long excess, @Nullable Bucket bucket) {
+        Spent spent = spent(current, 0, 0, excess, 0, bucket);
         if (context.connection().isDown(name)) {
-            owe(current, current.fullName(name), 0, excess);
-        } else {
-            context.connection().charge(current.fullName(name), new Spent(current, context.nodes(), "", 0, excess));
+            owe(current.fullName(name), spent);
+        } else if (!current.isConstant()) {
+            context.connection().charge(current.fullName(name), spent);
         }
     }
 
+    /** Has Redis asked for the permits of a call that this node's share has rejected. */
+    private void oweLacked(
+            ScriptParameters current, String fullName, long permits, Decision refusal, @Nullable Bucket bucket) {
+        if (bucket != null && refusal.retryAfter() != null) {
+            owe(fullName, spent(current, 0, 0, 0, permits, bucket));
+        }
+    }
+
+    private Spent spent(
+            ScriptParameters current, int calls, long admitted, long excess, long lacked, @Nullable Bucket bucket) {
+        return new Spent(current, context.nodes().sharers(), new Object(), calls, admitted, excess, lacked, bucket);
+    }
+
     /** Returns the batch with which the permits will be charged. */
-    private Object owe(ScriptParameters current, String fullName, long admitted, long excess) {
-        Spent spent = new Spent(current, context.nodes(), new Object(), admitted, excess);
-        return current.isConstant()
-                ? spent.batch
-                : ((Spent) context.connection().owe(fullName, spent)).batch;
+    private Object owe(String fullName, Spent spent) {
+        return spent.parameters().isConstant()
+                ? spent.batch()
+                : ((Spent) context.connection().owe(fullName, spent)).batch();
     }
 }

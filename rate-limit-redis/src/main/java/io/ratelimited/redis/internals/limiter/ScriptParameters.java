@@ -3,10 +3,9 @@ package io.ratelimited.redis.internals.limiter;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.internals.memory.CellRateLimiter;
 import io.ratelimited.core.internals.memory.WarmUpShape;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import io.ratelimited.redis.internals.script.PermitCost;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
@@ -41,7 +40,7 @@ final class ScriptParameters {
     private volatile @Nullable Single lastSingle;
 
     /** A limiter in memory, and the limiter of these callers over its budgets. */
-    private record LocalShare(InMemoryRateLimiter all, int sharers, RateLimiter callers) {}
+    private record LocalShare(CellRateLimiter all, int sharers, CellRateLimiter callers) {}
 
     ScriptParameters(Limit limit, Ticker ticker, Nodes nodes) {
         this(limit, ticker, nodes, null);
@@ -81,7 +80,7 @@ final class ScriptParameters {
     }
 
     /** The limiter of these callers, by their share of their numbers, over the budgets of one in memory. */
-    RateLimiter callers(InMemoryRateLimiter all, int sharers) {
+    CellRateLimiter callers(CellRateLimiter all, int sharers) {
         if (whole == null) {
             return all;
         }

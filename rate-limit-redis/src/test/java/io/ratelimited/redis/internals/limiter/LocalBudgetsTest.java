@@ -3,8 +3,10 @@ package io.ratelimited.redis.internals.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.internals.connection.GuardedConnection;
 import io.ratelimited.redis.internals.connection.KeyNames;
@@ -20,6 +22,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.UnaryOperator;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -65,15 +68,18 @@ class LocalBudgetsTest {
         private final Set<String> away = new HashSet<>();
         private Runnable whileAsked = () -> {};
         private boolean moved;
+        private String first = "a";
+        /** The reply to each charge. */
+        private CompletionStage<List<Object>> charged = CompletableFuture.completedFuture(List.of());
 
         @Override
         public CompletionStage<Set<String>> discover() {
-            return CompletableFuture.completedFuture(Set.of("a", "b"));
+            return CompletableFuture.completedFuture(Set.of(first, "b"));
         }
 
         @Override
         public String address(String key) {
-            return (key.contains(SECOND) && !moved) || key.contains("{b}") ? "b" : "a";
+            return (key.contains(SECOND) && !moved) || key.contains("{b}") ? "b" : first;
         }
 
         @Override
@@ -101,9 +107,10 @@ class LocalBudgetsTest {
             public CompletionStage<List<Object>> eval(
                     Script script, String[] on, ScriptArguments args, boolean asking) {
                 whileAsked.run();
-                return away.contains(address)
-                        ? CompletableFuture.failedFuture(new IllegalStateException("away"))
-                        : CompletableFuture.completedFuture(List.of());
+                if (away.contains(address)) {
+                    return CompletableFuture.failedFuture(new IllegalStateException("away"));
+                }
+                return script.equals(Script.DECIDE) ? charged : CompletableFuture.completedFuture(List.of());
             }
 
             @Override
@@ -113,7 +120,7 @@ class LocalBudgetsTest {
 
             @Override
             public CompletionStage<Long> delete(String key) {
-                throw new UnsupportedOperationException();
+                return CompletableFuture.completedFuture(1L);
             }
 
             @Override
@@ -149,6 +156,13 @@ class LocalBudgetsTest {
         assertThat(connection.isDown("rl:{" + server + "}")).isFalse();
     }
 
+    /** What Redis says of each group of permits that it is asked for. */
+    private void charged(long... outcomes) {
+        List<Object> each =
+                LongStream.of(outcomes).<Object>mapToObj(List::<Object>of).toList();
+        servers.charged = CompletableFuture.completedFuture(each.size() > 1 ? each : List.of(outcomes[0]));
+    }
+
     private static int takeAll(RedisRateLimiter limiter, String key) {
         int taken = 0;
         while (!limiter.reserveLocally(key, 1, 0).isRefused()) {
@@ -171,6 +185,157 @@ class LocalBudgetsTest {
             clock.advance(Duration.ofSeconds(60));
         }
         assertThat(taken).isEqualTo(10 + 8 * 3);
+    }
+
+    /** A reply that is late: no time passes in an outage with one call. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "LEAKY_BUCKET"})
+    void permitsThatRedisWouldHaveAdmittedComeBack(Algorithm algorithm) {
+        RedisRateLimiter limiter = limiter(algorithm, "10/d");
+        charged(0);
+        for (int late = 0; late < 40; late++) {
+            assertThat(limiter.reserveLocally("k", 1, 0).isRefused()).isFalse();
+            clock.advance(LOOK);
+        }
+    }
+
+    @Test
+    void permitsThatAreDebtInRedisOrMayBeLostDoNot() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        charged(-1);
+        limiter.reserveLocally("k", 4, 0);
+        clock.advance(LOOK);
+        servers.charged = CompletableFuture.failedFuture(new IllegalStateException("lost"));
+        limiter.reserveLocally("k", 3, 0);
+        clock.advance(LOOK);
+        charged(0);
+        limiter.reserveLocally("k", 2, 0);
+        clock.advance(LOOK);
+        assertThat(takeAll(limiter, "k")).isEqualTo(10 - 4 - 3);
+    }
+
+    /** Redis was refilled in that time, too. */
+    @Test
+    void permitsThatHaveBeenRefilledInTheOutageDoNotComeBackAgain() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s");
+        charged(-1);
+        limiter.reserveLocally("k", 4, 0);
+        clock.advance(LOOK);
+        begin("a");
+        limiter.reserveLocally("k", 5, 0);
+        clock.advance(Duration.ofMillis(300));
+        limiter.reserveLocally("k", 1, 0);
+        charged(0);
+        end("a");
+        assertThat(takeAll(limiter, "k")).isEqualTo(10 - 4);
+    }
+
+    /** The time of all keys of a server passes from the first call of any. */
+    @Test
+    void noPermitsWithWhichTheCallsOfOtherKeysHadItRefilledComeBackAgain() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s");
+        charged(-1);
+        takeAll(limiter, "k");
+        charged(-1, -1);
+        clock.advance(LOOK);
+        begin("a");
+        limiter.reserveLocally("other", 1, 0);
+        clock.advance(Duration.ofMillis(300));
+        assertThat(limiter.reserveLocally("k", 3, 0).isRefused()).isFalse();
+        charged(0);
+        end("a");
+        assertThat(takeAll(limiter, "k")).isZero();
+    }
+
+    /** Redis would have admitted the first of them on credit. */
+    @Test
+    void severalCallsWhoseNextOnePaysGetNothingBack() {
+        RedisRateLimiter limiter = limiter(Algorithm.SMOOTH_BURSTY, "10/s");
+        begin("a");
+        limiter.reserveLocally("k", 1, 0);
+        clock.advance(Duration.ofMillis(500));
+        assertThat(takeAll(limiter, "k")).isEqualTo(5);
+        charged(0, -1);
+        end("a");
+        charged(-1);
+        begin("a");
+        assertThat(takeAll(limiter, "k")).isZero();
+    }
+
+    @Test
+    void theShareHasPermitsForTheNextCallOnceRedisHasThem() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        charged(-1, -1);
+        assertThat(takeAll(limiter, "k")).isEqualTo(10);
+        clock.advance(LOOK);
+        charged(-1);
+        assertThat(takeAll(limiter, "k")).isZero();
+        clock.advance(LOOK);
+        charged(0);
+        assertThat(limiter.reserveLocally("k", 3, 0).isRefused()).isTrue();
+        clock.advance(LOOK);
+        assertThat(takeAll(limiter, "k")).isEqualTo(3);
+    }
+
+    @Test
+    void callersWithNumbersOfTheirOwnGetTheirPermitsBack() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        RedisRateLimiter small = (RedisRateLimiter) limiter.ofCallers(CallerLimit.of("3/d"));
+        charged(0);
+        for (int late = 0; late < 10; late++) {
+            assertThat(small.reserveLocally("small", 1, 0).isRefused()).isFalse();
+            assertThat(limiter.reserveLocally("k", 1, 0).isRefused()).isFalse();
+            clock.advance(LOOK);
+        }
+        assertThat(takeAll(small, "small")).isEqualTo(3);
+        assertThat(takeAll(limiter, "k")).isEqualTo(10);
+    }
+
+    @Test
+    void aCallThatIsRefundedGetsNothingBackAgain() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        charged(0);
+        Reservation owed = limiter.reserveLocally("k", 4, 0);
+        Reservation charged = limiter.reserveLocally("other", 4, 0);
+        owed.settle(1);
+        clock.advance(LOOK);
+        charged.settle(1);
+        assertThat(takeAll(limiter, "k")).isEqualTo(10);
+        assertThat(takeAll(limiter, "other")).isEqualTo(10);
+    }
+
+    /** Where Redis is away; else it alone is charged. */
+    @Test
+    void permitsThatACallUsedBeyondItsReservationComeBack() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        begin("a");
+        limiter.reserveLocally("k", 1, 0).settle(8);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        charged(0);
+        end("a");
+        charged(-1);
+        limiter.reserveLocally("k", 0, 0).settle(8);
+        assertThat(takeAll(limiter, "k")).isEqualTo(10);
+    }
+
+    @Test
+    void aReplyAfterAChangeOfTheLimitOrAResetFillsTheBucketAtMost() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        CompletableFuture<List<Object>> late = new CompletableFuture<>();
+        servers.charged = late;
+        limiter.reserveLocally("k", 4, 0);
+        limiter.reserveLocally("reset", 4, 0);
+        limiter.reserveLocally("changed", 2, 0);
+        limiter.reserveLocally("changed", 8, 0);
+        clock.advance(LOOK);
+        limiter.update(Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("5/d").build());
+        limiter.reset("reset");
+        assertThat(takeAll(limiter, "changed")).isZero();
+        late.complete(List.of(0L));
+        charged(-1);
+        for (String key : List.of("k", "reset", "changed")) {
+            assertThat(takeAll(limiter, key)).isEqualTo(5);
+        }
     }
 
     /** Such a caller has found the breaker open, and comes to its decision late. */
@@ -235,6 +400,23 @@ class LocalBudgetsTest {
         assertThat(takeAll(limiter, "b")).isEqualTo(again);
         servers.moved = false;
         assertThat(takeAll(limiter, "b")).isZero();
+    }
+
+    /** As in Kubernetes, where each pod has an address of its own. */
+    @Test
+    void bucketsOfAnAddressThatHasNoPrimaryAnyMoreAreForgotten() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        limiter.reserveLocally("b", 1, 0);
+        for (int restart = 0; restart < 20; restart++) {
+            servers.first = "a" + restart;
+            clock.advance(LOOK);
+            // Whoever asks first has it looked for.
+            connection.address("rl:{a}");
+            for (int caller = 0; caller < 5; caller++) {
+                limiter.reserveLocally("caller" + caller, 1, 0);
+            }
+        }
+        assertThat(limiter.keys()).isEqualTo(1 + 5);
     }
 
     @Test

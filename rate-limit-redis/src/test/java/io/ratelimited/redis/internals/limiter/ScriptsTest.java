@@ -19,6 +19,7 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import io.ratelimited.redis.internals.connection.KeyNames;
 import io.ratelimited.redis.internals.connection.Script;
+import io.ratelimited.redis.internals.connection.ScriptArguments;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.ZoneId;
@@ -325,6 +326,37 @@ class ScriptsTest {
     private static long left(RedisRateLimiter limiter) {
         List<PermitRequest> one = List.of(new PermitRequest(1, 0));
         return limiter.ask("k", "peek", limiter.parameters(), one).join()[0].remaining();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void aChargeReportsWhetherACallWouldHaveBeenAdmitted(Algorithm algorithm) {
+        LimiterContext context = RedisServers.context(REDIS.backend(ticker));
+        RedisRateLimiter limiter = new RedisRateLimiter(context, limit(algorithm), "", failure -> null, 0, 1_000);
+        assertThat(charge(context, limiter, 1, "")).isEmpty();
+        assertThat(charge(context, limiter, 4, "+")).containsExactly(0L);
+        assertThat(charge(context, limiter, 6, "?")).asString().startsWith("[-");
+        assertThat(left(limiter)).isEqualTo(5);
+        assertThat(charge(context, limiter, 2, "?")).containsExactly(0L);
+        assertThat(charge(context, limiter, 1, "+", 3, "?")).asString().startsWith("[[0], [-");
+        assertThat(left(limiter)).isEqualTo(2);
+        assertThat(charge(context, limiter, 3, "+")).asString().startsWith("[-");
+        assertThat(charge(context, limiter, 1, "?")).asString().startsWith("[-");
+        assertThat(charge(context, limiter, 1, "")).isEmpty();
+        ticker.advanceNanos(limit(algorithm).rate().period().toNanos() * 3 / 10);
+        assertThat(left(limiter)).isEqualTo(1);
+    }
+
+    /** @param charges permits and the tail of each group */
+    private static List<Object> charge(LimiterContext context, RedisRateLimiter limiter, Object... charges) {
+        ScriptParameters parameters = limiter.parameters();
+        ScriptArguments args = parameters.begin("charge", context.connection().time());
+        for (int i = 0; i < charges.length; i += 2) {
+            parameters.appendDecided(args, ((Number) charges[i]).longValue(), 0, charges[i + 1].toString());
+        }
+        return context.connection()
+                .eval(Script.DECIDE, new String[] {parameters.fullName("k")}, args)
+                .join();
     }
 
     /** As when a limit becomes smaller, or closed, while a call is on its way. */
