@@ -37,6 +37,7 @@ import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.http.HttpStatus;
+import org.springframework.http.ResponseEntity;
 import org.springframework.security.access.AccessDeniedException;
 import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
@@ -235,6 +236,30 @@ class CredentialsAttacksTest {
             assertThat(server.get("/css/wrong").statusCode()).isIn(401, 403);
         }
         assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
+    }
+
+    /** Of a form login, which makes a session for each request that it redirects. Any client can ask for HTML. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
+    void aRedirectToTheLoginIsCharged(String path) {
+        boolean reactive = kind == Kind.REACTOR_NETTY;
+        RunningServer server = SERVERS.getSecured(
+                kind, List.of(Open.class, reactive ? ReactiveFormLogin.class : FormLogin.class), ROUTE);
+        for (int i = 0; i < 5; i++) {
+            HttpResponse<String> redirect = server.get(path, "Accept", "text/html");
+            assertThat(redirect.statusCode()).isEqualTo(302);
+            assertThat(redirect.headers().firstValue("Location"))
+                    .hasValueSatisfying(login -> assertThat(login).endsWith("/login"));
+        }
+        assertThat(server.get(path, "Accept", "text/html").statusCode()).isEqualTo(429);
+    }
+
+    @Test
+    void anUnchangedFileCostsNothing() {
+        RunningServer server = startWithKeys(false);
+        for (int i = 0; i < 10; i++) {
+            assertThat(server.get("/css/unchanged").statusCode()).isEqualTo(304);
+        }
     }
 
     /** Who guesses by many requests at one time owes what they cost. */
@@ -486,6 +511,11 @@ class CredentialsAttacksTest {
             return LATER.get();
         }
 
+        @GetMapping("/css/unchanged")
+        ResponseEntity<Void> unchanged() {
+            return ResponseEntity.status(HttpStatus.NOT_MODIFIED).build();
+        }
+
         @GetMapping("/css/wrong")
         String wrong() {
             throw new AccessDeniedException("wrong");
@@ -594,6 +624,33 @@ class CredentialsAttacksTest {
             return http.authorizeExchange(all -> all.anyExchange().authenticated())
                     .httpBasic(Customizer.withDefaults())
                     .csrf(ServerHttpSecurity.CsrfSpec::disable)
+                    .build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class FormLogin {
+
+        @Bean
+        SecurityFilterChain formLogin(HttpSecurity http) {
+            return http.authorizeHttpRequests(all -> all.anyRequest().authenticated())
+                    .formLogin(Customizer.withDefaults())
+                    .build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveFormLogin {
+
+        @Bean
+        MapReactiveUserDetailsService users() {
+            return new MapReactiveUserDetailsService(ann());
+        }
+
+        @Bean
+        SecurityWebFilterChain formLogin(ServerHttpSecurity http) {
+            return http.authorizeExchange(all -> all.anyExchange().authenticated())
+                    .formLogin(Customizer.withDefaults())
                     .build();
         }
     }

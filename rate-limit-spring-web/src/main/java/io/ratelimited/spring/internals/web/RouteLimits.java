@@ -164,10 +164,11 @@ public final class RouteLimits implements EveryRequest {
 
         /**
          * Charges a request that has been answered. Credentials of an application's own may stand anywhere in a request, so
-         * only the answer tells that some were checked: 401 or 403.
+         * only the answer tells that some were checked: 401, 403, or a redirect, which may be one to the login.
          */
         public void answered(int status) {
-            if (status == 401 || status == 403) {
+            boolean redirect = status >= 300 && status < 400 && status != 304;
+            if (status == 401 || status == 403 || redirect) {
                 exempt.forEach(ExemptCall::charge);
             }
         }
