@@ -347,6 +347,29 @@ class CredentialsAttacksTest {
                 .isEqualTo(200);
     }
 
+    /** That is: not with calls in flight, and not with limits that callers can avoid. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "algorithm=concurrency; max-concurrent=300; key=clientIp",
+                "algorithm=adaptive; max-concurrent=300",
+                "rate=300/h; key=clientIp; policy=shadow",
+                "rate=300/h; key=clientIp; when=header('X-Internal') == null",
+                "rate=300/h; key=clientIp; missing-key=skip",
+                "rate=300/h; key=header('X-Operator')"
+            })
+    void aRouteThatNamesTheActuatorReplacesOthersOnlyWhereItsLimitBoundsGuesses(String limit) {
+        Stream<String> own = Stream.of(limit.split("; ")).map(setting -> "rate-limit.limits.operators." + setting);
+        String[] route = {"rate-limit.routes[1].path=/actuator/**", "rate-limit.routes[1].limits=operators"};
+        RunningServer server = start(null, Stream.concat(own, Stream.of(route)).toArray(String[]::new));
+        for (int i = 0; i < 5; i++) {
+            assertThat(change(server, basic("wrong"), "{}").statusCode()).isEqualTo(401);
+        }
+        assertThat(change(server, RIGHT, "{}").statusCode())
+                .as("guesses are counted by the route of all paths")
+                .isEqualTo(429);
+    }
+
     private static HttpResponse<String> change(RunningServer server, String authorization, String body) {
         try {
             return HttpClient.newHttpClient()

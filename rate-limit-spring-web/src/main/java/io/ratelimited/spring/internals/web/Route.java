@@ -343,6 +343,12 @@ public final class Route {
         return methods.contains(method);
     }
 
+    /** Whether a limit of the route bounds how often every caller guesses credentials. Limits on calls in flight do not. */
+    boolean boundsGuesses() {
+        return limits.stream()
+                .anyMatch(use -> use.boundsEveryCaller() && !use.limit().countsInFlight());
+    }
+
     /** Whether the path begins with that of an endpoint or of all endpoints. */
     boolean names(List<PathPattern> endpoints) {
         String own = pattern.getPatternString();

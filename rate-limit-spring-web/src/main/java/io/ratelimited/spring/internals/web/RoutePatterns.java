@@ -182,13 +182,14 @@ public final class RoutePatterns {
         return false;
     }
 
-    /** Returns whether a route that names the actuator counts a request before its credentials are checked. */
+    /** Returns whether a route that names the actuator bounds the guesses of a caller before credentials are checked. */
     private boolean isCountedAsActuator(String method, RequestPaths path) {
         return routes.stream()
                 .anyMatch(candidate -> candidate.isBeforeSecurity()
                         && candidate.hasMethod(method)
                         && candidate.names(actuator.get())
-                        && path.mayMatch(candidate.pattern()));
+                        && path.mayMatch(candidate.pattern())
+                        && candidate.boundsGuesses());
     }
 
     /**
