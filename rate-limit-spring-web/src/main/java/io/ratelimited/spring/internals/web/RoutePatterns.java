@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.server.PathContainer;
 import org.springframework.util.function.SingletonSupplier;
+import org.springframework.web.accept.SemanticApiVersionParser;
 import org.springframework.web.util.pattern.PathPattern;
 import org.springframework.web.util.pattern.PathPatternParser;
 
@@ -26,6 +27,13 @@ public final class RoutePatterns {
 
     /** A segment of a pattern without wildcards and variables. */
     private static final Pattern LITERAL = Pattern.compile("(?<=/)[^/{}*?]+(?=/|$)");
+
+    /**
+     * A segment of a route that stands for a version if Spring's own parser reads it as one. That parser skips everything
+     * before the first digit, so it reads {@code oauth2}, a word, as version 2. Only the text of a route has to look like this:
+     * a request may spell the version in any way, {@code oauth2} included, since the pattern has a wildcard in its place.
+     */
+    private static final Pattern VERSION = Pattern.compile("(?i)(?:\\D|ver|version)?\\d[\\d.]*");
 
     private final List<Route> routes;
     private final Supplier<List<PathPattern>> actuator;
@@ -54,10 +62,10 @@ public final class RoutePatterns {
     private static List<Versioned> versioned(String path, ApiVersions versions) {
         List<Versioned> all = new ArrayList<>();
         for (MatchResult literal : LITERAL.matcher(path).results().toList()) {
-            Comparable<?> version = versions.parse(literal.group());
+            Comparable<?> version = version(literal, versions);
             if (version != null && all.stream().noneMatch(other -> ApiVersions.areSame(other.version, version))) {
                 String any = LITERAL.matcher(path).replaceAll(segment -> {
-                    Comparable<?> other = versions.parse(segment.group());
+                    Comparable<?> other = version(segment, versions);
                     return other != null && ApiVersions.areSame(version, other)
                             ? "*"
                             : Matcher.quoteReplacement(segment.group());
@@ -66,6 +74,14 @@ public final class RoutePatterns {
             }
         }
         return all;
+    }
+
+    private static @Nullable Comparable<?> version(MatchResult literal, ApiVersions versions) {
+        Comparable<?> version = versions.parse(literal.group());
+        return version instanceof SemanticApiVersionParser.Version
+                        && !VERSION.matcher(literal.group()).matches()
+                ? null
+                : version;
     }
 
     /** Returns whether no route stands before or after Spring Security. */
