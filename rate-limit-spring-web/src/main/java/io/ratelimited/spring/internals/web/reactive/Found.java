@@ -2,6 +2,9 @@ package io.ratelimited.spring.internals.web.reactive;
 
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;
+import org.springframework.security.authentication.AuthenticationTrustResolver;
+import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
+import org.springframework.security.core.Authentication;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
@@ -19,10 +22,10 @@ record Found<T>(@Nullable T value, @Nullable Throwable failure) {
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.ReactiveSecurityContextHolder", Found.class.getClassLoader());
 
-    /** The authenticated caller of an exchange. */
+    /** The authenticated caller of an exchange; none for one who is not logged in. */
     static Mono<Found<Principal>> principal(ServerWebExchange exchange) {
         Mono<Principal> principal = exchange.getPrincipal();
-        return of(SECURITY ? principal.switchIfEmpty(Security.principal()) : principal);
+        return of(SECURITY ? principal.filter(Security::isLoggedIn).switchIfEmpty(Security.principal()) : principal);
     }
 
     /** The id of the session. A request without any cookie has none; asking for it would make one, if only in memory. */
@@ -59,8 +62,17 @@ record Found<T>(@Nullable T value, @Nullable Throwable failure) {
     /** Loaded only where Spring Security is. */
     private static final class Security {
 
+        private static final AuthenticationTrustResolver TRUST = new AuthenticationTrustResolverImpl();
+
         private static Mono<Principal> principal() {
-            return ReactiveSecurityContextHolder.getContext().mapNotNull(SecurityContext::getAuthentication);
+            return ReactiveSecurityContextHolder.getContext()
+                    .<Principal>mapNotNull(SecurityContext::getAuthentication)
+                    .filter(Security::isLoggedIn);
+        }
+
+        /** Spring Security has an authentication for callers who are not, with {@code anonymous()}. */
+        private static boolean isLoggedIn(Principal caller) {
+            return !(caller instanceof Authentication authentication && TRUST.isAnonymous(authentication));
         }
     }
 }

@@ -16,9 +16,15 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
 import org.springframework.mock.web.server.MockServerWebExchange;
+import org.springframework.security.authentication.AnonymousAuthenticationToken;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.Authentication;
+import org.springframework.security.core.authority.AuthorityUtils;
+import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.ServerWebExchangeDecorator;
 import reactor.core.publisher.Mono;
+import reactor.util.context.Context;
 
 /** What a request is prepared for, when several limits are resolved at once. */
 final class ReactiveRequestsTest {
@@ -33,17 +39,45 @@ final class ReactiveRequestsTest {
             return false;
         });
         Principal user = () -> "ann";
-        ServerWebExchange exchange =
-                new ServerWebExchangeDecorator(MockServerWebExchange.from(MockServerHttpRequest.get("/"))) {
-                    @Override
-                    @SuppressWarnings("unchecked")
-                    public <T extends Principal> Mono<T> getPrincipal() {
-                        return Mono.just((T) user);
-                    }
-                };
+        ServerWebExchange exchange = exchangeOf(user);
         ReactiveCurrentRequest request = requests.with(exchange, Mono::just).block();
         assertThat(request).isNotNull();
         assertThat(request.principal()).isSameAs(user);
+    }
+
+    /** On servlets, Spring Security hides it from the request. */
+    @Test
+    void anAnonymousCallerIsNoPrincipal() {
+        requests.prepare(word -> true);
+        Authentication anonymous = new AnonymousAuthenticationToken(
+                "key", "anonymousUser", AuthorityUtils.createAuthorityList("ROLE_ANONYMOUS"));
+        Authentication ann = new TestingAuthenticationToken("ann", "secret", "ROLE_USER");
+        assertThat(principal(exchangeOf(anonymous), null)).isNull();
+        assertThat(principal(exchangeOf(null), anonymous)).isNull();
+        assertThat(principal(exchangeOf(anonymous), anonymous)).isNull();
+        assertThat(principal(exchangeOf(ann), null)).isSameAs(ann);
+        assertThat(principal(exchangeOf(null), ann)).isSameAs(ann);
+        assertThat(principal(exchangeOf(anonymous), ann)).isSameAs(ann);
+    }
+
+    private @Nullable Principal principal(ServerWebExchange exchange, @Nullable Authentication inContext) {
+        return Objects.requireNonNull(requests.with(exchange, Mono::just)
+                        .contextWrite(
+                                inContext == null
+                                        ? Context.empty()
+                                        : ReactiveSecurityContextHolder.withAuthentication(inContext))
+                        .block())
+                .principal();
+    }
+
+    private static ServerWebExchange exchangeOf(@Nullable Principal user) {
+        return new ServerWebExchangeDecorator(MockServerWebExchange.from(MockServerHttpRequest.get("/"))) {
+            @Override
+            @SuppressWarnings("unchecked")
+            public <T extends Principal> Mono<T> getPrincipal() {
+                return Mono.justOrEmpty((T) user);
+            }
+        };
     }
 
     /** Event loops run the code of many requests, and code without one. */
