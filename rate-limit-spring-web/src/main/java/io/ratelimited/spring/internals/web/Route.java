@@ -140,7 +140,8 @@ public final class Route {
         List<PathPattern> excluded = new ArrayList<>();
         for (String exclude : orEmpty(stated.exclude())) {
             String excludePlace = place + ".exclude[" + excluded.size() + "]";
-            excluded.add(parse(PathPatternParser.defaultInstance, slashed(exclude), names.get(0), excludePlace));
+            excluded.add(
+                    parse(PathPatternParser.defaultInstance, unslashed(slashed(exclude)), names.get(0), excludePlace));
         }
         return new Route(
                 place,

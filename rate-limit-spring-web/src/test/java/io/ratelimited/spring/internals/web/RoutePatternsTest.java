@@ -49,23 +49,41 @@ class RoutePatternsTest {
         assertThat(isCounted(route, path, months)).isTrue();
     }
 
-    /** Of a request for version 2. */
+    /** Nor does one at the end of the route's path. */
+    @ParameterizedTest
+    @CsvSource({
+        "/status,     /status,      false",
+        "/status/,    /status,      false",
+        "status/,     /status,      false",
+        "/status/**/, /status/x,    false",
+        "/status/,    /status/x,    true",
+        "/status/,    /open,        true",
+        "/,           /,            false",
+        "/,           /open,        true"
+    })
+    void aSlashAtTheEndOfWhatIsExcludedDoesNotMatter(String exclude, String path, boolean counted) {
+        RouteProperties route = new RouteProperties("/**", List.of(exclude), null, List.of("any"), null, null);
+        assertThat(isCounted(route, path, text -> null)).isEqualTo(counted);
+    }
+
     private static boolean isCounted(String route, String path, ApiVersionParser<?> parser) {
-        ApiVersions versions = text -> parsed(text, parser);
+        return isCounted(
+                new RouteProperties(route, null, null, List.of("any"), null, null), path, text -> parsed(text, parser));
+    }
+
+    /** Of a request for version 2, if there are versions. */
+    private static boolean isCounted(RouteProperties route, String path, ApiVersions versions) {
         boolean[] counted = new boolean[1];
         RouteFilters.limited(new ManualTicker(), "rate-limit.limits.any.rate=1/m")
-                .run(context -> {
-                    RouteProperties stated = new RouteProperties(route, null, null, List.of("any"), null, null);
-                    RoutePatterns patterns =
-                            new RoutePatterns(RouteFilters.routes(context, stated), List::of, versions);
-                    counted[0] = !patterns.matching(
-                                    "GET",
-                                    RequestPaths.of(PathContainer.parsePath(path)),
-                                    versions.parse("2"),
-                                    header -> null,
-                                    true)
-                            .isEmpty();
-                });
+                .run(context -> counted[0] = !new RoutePatterns(RouteFilters.routes(context, route), List::of, versions)
+                        .matching(
+                                "GET",
+                                RequestPaths.of(PathContainer.parsePath(path)),
+                                versions.parse("2"),
+                                header -> null,
+                                true)
+                        .counting()
+                        .isEmpty());
         return counted[0];
     }
 
