@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.server.PathContainer;
 import org.springframework.http.server.PathContainer.Options;
@@ -18,13 +19,22 @@ import org.springframework.web.util.pattern.PathPattern;
  * and cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes. A
  * handler of a gateway hands the path on as it was sent, and the server behind it cleans it up.
  *
- * @param inApplication readings of the path within the application
+ * <p>Each reading takes time and memory for the length of the path. A path that is longer than those of handlers is not read:
+ * it may be any.
+ *
+ * @param inApplication readings of the path within the application; none if it may be any
  * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
  */
 public record RequestPaths(List<PathContainer> inApplication, List<PathContainer> inServlet) {
 
     /** Text that is decoded already. */
     private static final Options PLAIN = Options.create('/', false);
+
+    /** Where some server ends a segment or a parameter, now or when it has decoded the path. */
+    private static final Pattern END = Pattern.compile("[/\\\\;]|%(?:2[fF]|5[cC]|3[bB]|25)");
+
+    /** More than a path has that a handler serves. */
+    private static final int MOST_ENDS = 256;
 
     private static final int STRIPS_PARAMETERS = 1;
     private static final int READS_BACKSLASHES = 2;
@@ -41,10 +51,14 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
      *
      * @param sent as it was sent; null when it cannot be parsed
      * @param decoded as the server has decoded it, if it has
+     * @return none if the path has more segments and parameters than a handler could have
      */
     public static List<PathContainer> readings(@Nullable PathContainer sent, @Nullable String decoded) {
         if (sent != null && isPlain(sent.value()) && (decoded == null || decoded.equals(sent.value()))) {
             return List.of(sent);
+        }
+        if ((sent != null && isTooLong(sent.value())) || (decoded != null && isTooLong(decoded))) {
+            return List.of();
         }
         List<PathContainer> readings = new ArrayList<>();
         Set<String> encoded = new LinkedHashSet<>();
@@ -63,6 +77,11 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         encoded.forEach(path -> readings.add(parsed(path)));
         plain.forEach(path -> readings.add(PathContainer.parsePath(path, PLAIN)));
         return readings;
+    }
+
+    private static boolean isTooLong(String path) {
+        return path.length() > MOST_ENDS
+                && END.matcher(path).results().skip(MOST_ENDS).findAny().isPresent();
     }
 
     /** A parameter without a name is not decoded, and may be a segment with half an escape for those who read backslashes. */
@@ -149,8 +168,9 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         while (start <= slashed.length()) {
             int slash = slashed.indexOf('/', start);
             int end = slash < 0 ? slashed.length() : slash;
-            int parameters = (server & STRIPS_PARAMETERS) == 0 ? -1 : slashed.indexOf(';', start);
-            String segment = slashed.substring(start, parameters < 0 ? end : Math.min(parameters, end));
+            String whole = slashed.substring(start, end);
+            int parameters = (server & STRIPS_PARAMETERS) == 0 ? -1 : whole.indexOf(';');
+            String segment = parameters < 0 ? whole : whole.substring(0, parameters);
             String dots = segment.indexOf('%') < 0 || (server & KEEPS_ENCODED_DOTS) != 0
                     ? segment
                     : segment.replace("%2e", ".").replace("%2E", ".");
@@ -169,7 +189,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
 
     /** Returns whether a pattern matches any of the readings: so it matches every request that may reach its handler. */
     boolean mayMatch(PathPattern pattern) {
-        return any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
+        return inApplication.isEmpty() || any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
     }
 
     /** Returns whether a pattern matches all readings: so nothing but its own handler can be reached. */

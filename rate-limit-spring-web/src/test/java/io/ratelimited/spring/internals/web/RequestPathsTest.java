@@ -102,6 +102,32 @@ class RequestPathsTest {
                 .isTrue();
     }
 
+    /** Every reading of it would cost its length again. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/a;", "/a/..", "\\a", "%2Fa", "%2fa", "%5Ca", "%252Fa", "/a;b=c", "/;", ";a=b", "%3ba"})
+    void aPathOfMoreSegmentsThanAnyHandlerHasIsNotReadButCountedByEveryRoute(String part) {
+        String sent = "/open/;" + part.repeat(300);
+        PathContainer path = PathContainer.parsePath(sent);
+        for (RequestPaths paths : List.of(
+                of(sent),
+                new RequestPaths(RequestPaths.readings(path, "/open/a"), List.of()),
+                new RequestPaths(RequestPaths.readings(null, sent), List.of()))) {
+            assertThat(paths.inApplication()).isEmpty();
+            assertThat(paths.mayMatch(LIMITED)).isTrue();
+            assertThat(paths.mayMatch(OPEN)).isTrue();
+            assertThat(paths.mustMatch(OPEN)).as("excluded").isFalse();
+        }
+    }
+
+    @Test
+    void aLongPathThatEveryServerReadsAlikeIsReadOnce() {
+        RequestPaths paths = of("/open" + "/a".repeat(3000));
+        assertThat(paths.inApplication()).hasSize(1);
+        assertThat(paths.mustMatch(OPEN)).isTrue();
+        assertThat(paths.mayMatch(LIMITED)).isFalse();
+        assertThat(of("/open" + "/;a".repeat(100)).mustMatch(OPEN)).isTrue();
+    }
+
     private static RequestPaths of(String sent) {
         return RequestPaths.of(PathContainer.parsePath(sent));
     }
