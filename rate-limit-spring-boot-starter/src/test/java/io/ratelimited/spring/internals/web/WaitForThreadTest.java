@@ -6,12 +6,12 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.web.reactive.LimitedHandlers;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -48,15 +48,21 @@ class WaitForThreadTest {
                 "rate-limit.limits.inner.rate=1/m",
                 "rate-limit.limits.inner.policy=wait",
                 "rate-limit.limits.inner.max-wait=1s");
-        threads = Stream.generate(Schedulers.boundedElastic()::createWorker)
+        threads = Stream.generate(scheduler(server)::createWorker)
                 .limit(Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE)
                 .toList();
+    }
+
+    private static Scheduler scheduler(RunningServer server) {
+        return server.context.getBean(LimitedHandlers.class).threads();
     }
 
     @AfterAll
     static void stop() {
         threads.forEach(Scheduler.Worker::dispose);
+        Scheduler own = scheduler(server);
         server.close();
+        assertThat(own.isDisposed()).isTrue();
     }
 
     @BeforeEach
@@ -95,7 +101,7 @@ class WaitForThreadTest {
 
     /** Tasks in the queues of all threads of the scheduler. */
     private static int waitingTasks() {
-        return Scannable.from(((Supplier<?>) Schedulers.boundedElastic()).get())
+        return Scannable.from(scheduler(server))
                 .inners()
                 .mapToInt(thread -> thread.scanOrDefault(Scannable.Attr.BUFFERED, 0))
                 .sum();
@@ -103,6 +109,13 @@ class WaitForThreadTest {
 
     private long remaining(String limit) {
         return server.context.getBean(RateLimits.class).peek(limit, null).remaining();
+    }
+
+    /** On those of the process, Spring Security checks passwords. */
+    @Test
+    void theThreadsAreOfTheApplicationAlone() {
+        gate.countDown();
+        assertThat(server.get("/thread").body()).startsWith("rate-limit-handlers-");
     }
 
     @ParameterizedTest
@@ -193,6 +206,12 @@ class WaitForThreadTest {
         @RateLimited(name = "plain", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
         String plain() {
             return "plain";
+        }
+
+        @GetMapping("/thread")
+        @RateLimited(name = "thread", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
+        String thread() {
+            return Thread.currentThread().getName();
         }
 
         @GetMapping("/never")

@@ -8,9 +8,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
+import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
+import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.HandlerAdapter;
 import org.springframework.web.reactive.HandlerResult;
@@ -18,24 +20,47 @@ import org.springframework.web.server.ServerWebExchange;
 import reactor.core.Disposable;
 import reactor.core.Disposables;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
 /**
  * Calls handlers by the application's other adapters, with the request on the thread. Looks at the exchange as the
  * handler sees it, whose principal a filter behind ours may have set. Also called in the context of a management port,
- * which has adapters of its own.
+ * which has adapters of its own. Owns the threads on which handler methods sleep.
  */
-public final class LimitedHandlers implements HandlerAdapter, Ordered {
+public final class LimitedHandlers implements HandlerAdapter, Ordered, DisposableBean {
+
+    private static final int SECONDS_IDLE = 60;
 
     private final ReactiveRequests requests;
     private final ApplicationContext application;
     private final Ticker ticker;
     private final Map<ApplicationContext, List<HandlerAdapter>> adapters = new ConcurrentHashMap<>();
+    /** Made for the first of them. */
+    private final SingletonSupplier<Scheduler> threads = SingletonSupplier.of(() -> Schedulers.newBoundedElastic(
+            Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE,
+            Schedulers.DEFAULT_BOUNDED_ELASTIC_QUEUESIZE,
+            "rate-limit-handlers",
+            SECONDS_IDLE,
+            true));
 
     public LimitedHandlers(ReactiveRequests requests, ApplicationContext application, Ticker ticker) {
         this.requests = requests;
         this.application = application;
         this.ticker = ticker;
+    }
+
+    /**
+     * The threads of handler methods that may sleep for a limit. Not those of {@link Schedulers#boundedElastic}: Spring Security
+     * checks passwords there, and requests that wait for a limit would hold up every login.
+     */
+    public Scheduler threads() {
+        return threads.obtain();
+    }
+
+    @Override
+    public void destroy() {
+        threads().dispose();
     }
 
     /** All others of a context, as its dispatcher finds them. */
@@ -105,7 +130,7 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
     private Executor onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
         return task -> {
             long scheduledAt = ticker.nanos();
-            latest.replace(Schedulers.boundedElastic().schedule(() -> {
+            latest.replace(threads().schedule(() -> {
                 request.waitedForThread(scheduledAt, ticker.nanos());
                 request.run(task);
             }));
