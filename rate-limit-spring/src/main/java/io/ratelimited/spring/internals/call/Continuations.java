@@ -70,9 +70,9 @@ public final class Continuations {
     }
 
     /**
-     * Where a reactive call goes on that is subscribed to in this thread, and the caller of a reservation without a call. If the thread must not block: on the event loop of
-     * its request, else on Reactor's parallel threads. If it may: on threads that have no bound, since each of them may be
-     * what another one waits for with {@code block()}.
+     * Where a reactive call goes on that is subscribed to in this thread, and who reserves permits without a call. If the
+     * thread must not block: on the event loop of its request, else on Reactor's parallel threads. If it may: on threads that
+     * have no bound, since each of them may be what another one waits for with {@code block()}.
      *
      * @param request of the call; null outside of one
      * @return takes one task; rejects it if a decorator has failed
