@@ -297,7 +297,7 @@ final class LocalFallback {
     /** Has Redis asked for the permits of a call that this node's share has rejected. */
     private void oweLacked(
             ScriptParameters current, String fullName, long permits, Decision refusal, @Nullable Bucket bucket) {
-        if (bucket != null && refusal.retryAfter() != null) {
+        if (bucket != null && permits > 0 && refusal.retryAfter() != null) {
             owe(fullName, spent(current, 0, 0, 0, permits, bucket));
         }
     }

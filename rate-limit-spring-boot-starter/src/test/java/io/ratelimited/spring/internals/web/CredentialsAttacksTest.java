@@ -356,6 +356,7 @@ class CredentialsAttacksTest {
                 "rate=300/h; key=clientIp; policy=shadow",
                 "rate=300/h; key=clientIp; when=header('X-Internal') == null",
                 "rate=300/h; key=clientIp; missing-key=skip",
+                "rate=unlimited; key=clientIp",
                 "rate=300/h; key=header('X-Operator')"
             })
     void aRouteThatNamesTheActuatorReplacesOthersOnlyWhereItsLimitBoundsGuesses(String limit) {

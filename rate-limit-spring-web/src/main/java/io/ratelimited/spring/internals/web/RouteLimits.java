@@ -167,7 +167,7 @@ public final class RouteLimits implements EveryRequest {
          * only the answer tells that some were checked: 401, 403, or a redirect, which may be one to the login.
          */
         public void answered(int status) {
-            boolean redirect = status >= 300 && status < 400 && status != 304;
+            boolean redirect = status == 302 || status == 303 || status == 307;
             if (status == 401 || status == 403 || redirect) {
                 exempt.forEach(ExemptCall::charge);
             }

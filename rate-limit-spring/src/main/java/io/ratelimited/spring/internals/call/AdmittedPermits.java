@@ -25,25 +25,23 @@ final class AdmittedPermits implements ReservedPermits {
      */
     static CompletableFuture<ReservedPermits> of(CompletableFuture<Admission> entered, Executor later) {
         CompletableFuture<ReservedPermits> reserved = new CompletableFuture<>();
+        reserved.whenComplete((ignored, failure) -> {
+            if (failure != null && !entered.cancel(false) && !entered.isCompletedExceptionally()) {
+                // Admitted, but the thread of the caller has not begun, and may never.
+                entered.join().cancel();
+            }
+        });
         entered.whenComplete((admission, refusal) -> {
             try {
                 later.execute(() -> {
-                    if (refusal != null) {
+                    if (refusal == null) {
+                        reserved.complete(new AdmittedPermits(admission));
+                    } else {
                         reserved.completeExceptionally(refusal);
-                    } else if (!reserved.complete(new AdmittedPermits(admission))) {
-                        admission.cancel();
                     }
                 });
             } catch (RuntimeException | Error ex) {
-                if (admission != null) {
-                    admission.cancel();
-                }
                 reserved.completeExceptionally(refusal == null ? ex : refusal);
-            }
-        });
-        reserved.whenComplete((ignored, cancellation) -> {
-            if (cancellation != null) {
-                entered.cancel(false);
             }
         });
         return reserved;

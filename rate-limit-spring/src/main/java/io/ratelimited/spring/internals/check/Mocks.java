@@ -20,10 +20,15 @@ final class Mocks {
      * Returns whether an object is a mock. Lets Mockito start, which may attach an agent: not to be asked about every bean.
      */
     static boolean isMock(Object object) {
-        return DETAILS != null
-                && IS_MOCK != null
-                && Boolean.TRUE.equals(
-                        ReflectionUtils.invokeMethod(IS_MOCK, ReflectionUtils.invokeMethod(DETAILS, null, object)));
+        try {
+            return DETAILS != null
+                    && IS_MOCK != null
+                    && Boolean.TRUE.equals(
+                            ReflectionUtils.invokeMethod(IS_MOCK, ReflectionUtils.invokeMethod(DETAILS, null, object)));
+        } catch (RuntimeException | LinkageError ex) {
+            // A Mockito that cannot start, as on a JRE without agents, has made no mock.
+            return false;
+        }
     }
 
     private static @Nullable Method method(String className, String name, Class<?>... parameters) {

@@ -294,11 +294,13 @@ public final class CallExpression {
         }
     }
 
-    /** Returns whether a failure comes of the text of a caller, and neither of a bean nor of a missing request. */
+    /** Returns whether a failure comes of the text of a caller, and not of a bean, the session or the user, nor of a missing request. */
     private boolean failsByCaller(@Nullable RequestFacts request) {
         return words != null
                 && words.readsUnverified()
                 && !words.usesBeans()
+                && !words.reads("session")
+                && !words.reads("principal")
                 && (request != null || !words.readsRoot());
     }
 

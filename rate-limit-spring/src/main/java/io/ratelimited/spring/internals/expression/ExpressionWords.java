@@ -208,7 +208,7 @@ final class ExpressionWords {
 
     /** Returns whether code of the application runs that is a bean: the expression names one, or the called object. */
     boolean usesBeans() {
-        return usesBeans;
+        return usesBeans || reads("target");
     }
 
     Set<String> headers() {
@@ -225,7 +225,6 @@ final class ExpressionWords {
         usesBeans |= node instanceof BeanReference;
         if (node instanceof PropertyOrFieldReference property) {
             read.add(property.getName());
-            usesBeans |= onRoot && property.getName().equals("target");
         } else if (node instanceof MethodReference getter && getter.getName().startsWith("get")) {
             read.add(StringUtils.uncapitalize(getter.getName().substring(3)));
         }
