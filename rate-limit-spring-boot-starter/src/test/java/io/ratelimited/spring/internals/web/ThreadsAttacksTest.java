@@ -13,6 +13,7 @@ import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.Sleeper;
 import jakarta.servlet.Filter;
 import java.net.Socket;
 import java.net.http.HttpResponse;
@@ -189,7 +190,8 @@ class ThreadsAttacksTest {
                     TestLimits limits = TestLimits.of(context);
                     assertThat(limits.execute("slow", null, () -> "first")).isEqualTo("first");
                     RequestThreads threads = context.getBean(RequestThreads.class);
-                    assertThat(threads.tryEnter(0, List.of())).isTrue();
+                    assertThat(threads.tryEnter(0, new Sleeper(List.of(), List.of())))
+                            .isTrue();
                     serving(
                             context.getBean("io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
                                     .getFilter(),
@@ -210,22 +212,6 @@ class ThreadsAttacksTest {
     /** Runs a task in a thread that serves a request. */
     private static void serving(Filter filter, Runnable task) throws Exception {
         filter.doFilter(new MockHttpServletRequest(), new MockHttpServletResponse(), (request, response) -> task.run());
-    }
-
-    @Test
-    void oneCallerOfALimitWithKeysTakesHalfOfTheThreadsThatMaySleep() {
-        RequestThreads threads = new RequestThreads(16);
-        for (int i = 0; i < 4; i++) {
-            assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
-        }
-        assertThat(threads.tryEnter(0, List.of("attacker"))).isFalse();
-        assertThat(threads.tryEnter(0, List.of("other", "attacker"))).isFalse();
-        for (int i = 0; i < 4; i++) {
-            assertThat(threads.tryEnter(0, List.of("other"))).isTrue();
-        }
-        assertThat(threads.tryEnter(0, List.of("third"))).isFalse();
-        threads.leave(List.of("attacker"));
-        assertThat(threads.tryEnter(0, List.of("attacker"))).isTrue();
     }
 
     @ParameterizedTest

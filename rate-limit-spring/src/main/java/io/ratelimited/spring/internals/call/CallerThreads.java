@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.call;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.Sleeper;
 import io.ratelimited.spring.internals.text.LogText;
 import java.util.List;
 import java.util.Set;
@@ -64,40 +65,55 @@ public final class CallerThreads {
      */
     public <T> T await(String waiter, String remedy, boolean waits, Function<Boolean, CompletableFuture<T>> attempt)
             throws InterruptedException {
-        boolean maySleep = mayCurrentSleep();
-        CompletableFuture<T> result = attempt.apply(maySleep);
+        boolean onEventLoop = !mayCurrentSleep();
         RequestThreads seats = seats();
-        boolean seated = !result.isDone() && seats.tryEnter(0, List.of());
+        Sleeper sleeper = new Sleeper(List.of(), List.of());
+        CompletableFuture<T> result = attempt.apply(!onEventLoop && seats.mayEnter(0, sleeper));
+        boolean seated = !result.isDone() && seats.tryEnter(0, sleeper);
         if (!seated && !result.isDone() && result.cancel(false)) {
             result = attempt.apply(false);
         }
         try {
             return resultOf(result);
-        } catch (ExecutionException ex) {
-            Throwable cause = ex.getCause();
-            if (cause instanceof RateLimitExceededException && waits && !maySleep) {
+        } catch (RateLimitExceededException ex) {
+            if (waits && onEventLoop) {
                 warnOfEventLoop(waiter, remedy);
             }
-            if (cause instanceof Error error) {
-                throw error;
-            }
-            throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
+            throw ex;
         } finally {
             if (seated) {
-                seats.leave(List.of());
+                seats.leave(sleeper);
             }
         }
     }
 
-    private static <T> T resultOf(CompletableFuture<T> result) throws InterruptedException, ExecutionException {
+    /**
+     * Waits for a result in the calling thread.
+     *
+     * @return the result; of one that ends just when an interrupt is to cancel it, too
+     * @throws InterruptedException when interrupted while it waits; the result has been cancelled
+     */
+    static <T> T resultOf(CompletableFuture<T> result) throws InterruptedException {
         try {
-            return result.get();
+            return get(result);
         } catch (InterruptedException ex) {
             if (result.cancel(false)) {
                 throw ex;
             }
             Thread.currentThread().interrupt();
+            return result.join();
+        }
+    }
+
+    private static <T> T get(CompletableFuture<T> result) throws InterruptedException {
+        try {
             return result.get();
+        } catch (ExecutionException ex) {
+            Throwable cause = ex.getCause();
+            if (cause instanceof Error error) {
+                throw error;
+            }
+            throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
         }
     }
 }

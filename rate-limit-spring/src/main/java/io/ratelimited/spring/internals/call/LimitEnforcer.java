@@ -15,6 +15,7 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.call.Admission.Held;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.Sleeper;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import java.util.ArrayList;
@@ -140,32 +141,61 @@ public final class LimitEnforcer {
 
     private Reservation reserveEnforced(LimitRequest[] enforced, @Nullable CurrentRequest current) {
         requireKeys(enforced, current);
-        boolean mayWait = LimitRequest.mayWait(enforced);
-        long waitedForThread = current != null && mayWait ? takeWaitedNanos(enforced, current) : 0;
-        boolean maySleep = !mayWait || threads.mayCurrentSleep();
+        if (!LimitRequest.mayWait(enforced)) {
+            return decide(enforced, current, enforced);
+        }
+        long waitedForThread = current != null ? takeWaitedNanos(enforced, current) : 0;
+        RequestThreads seats = threads.seats();
+        boolean onEventLoop = !threads.mayCurrentSleep();
+        // Asked before the limits are: a reservation that is given back for want of a seat may have delayed others.
+        boolean maySleep = !onEventLoop && LimitRequest.maySleep(enforced, seats);
         Reservation reservation = AllOf.reserve(LimitRequest.claims(enforced, maySleep, waitedForThread));
         if (!reservation.mayWait()) {
-            if (reservation.isRefused() && !maySleep) {
+            if (reservation.isRefused() && onEventLoop) {
                 warnOfEventLoop(enforced, AllOf.refusals(reservation));
             }
             return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
         }
-        RequestThreads seats = threads.seats();
-        List<Object> sleepers = LimitRequest.sleepers(enforced);
-        if (!seats.tryEnter(LimitRequest.statedMaxWaiting(enforced), sleepers)) {
+        Sleeper sleeper = LimitRequest.sleeper(enforced);
+        if (!seats.tryEnter(LimitRequest.statedMaxWaiting(enforced), sleeper)) {
             reservation.cancel();
-            reservation = AllOf.reserve(LimitRequest.claims(enforced, false, waitedForThread));
-            return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
+            return decide(enforced, current, LimitRequest.claims(enforced, false, waitedForThread));
         }
         long before = ticker.nanos();
         try {
-            boolean admitted = reservation.await();
+            boolean admitted = await(enforced, reservation, sleeper);
             return conclude(enforced, current, reservation, admitted, ticker.nanos() - before);
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
             throw interrupted(enforced[0].limit(), ex);
         } finally {
-            seats.leave(sleepers);
+            seats.leave(sleeper);
+        }
+    }
+
+    /** Decides a call that does not wait. */
+    private Reservation decide(LimitRequest[] enforced, @Nullable CurrentRequest current, Claim[] claims) {
+        Reservation reservation = AllOf.reserve(claims);
+        return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
+    }
+
+    /**
+     * Waits in the calling thread.
+     *
+     * @return false also when a call of a higher priority has taken the place of this one
+     */
+    private static boolean await(LimitRequest[] enforced, Reservation reservation, Sleeper sleeper)
+            throws InterruptedException {
+        if (!sleeper.mayBeDisplaced()) {
+            return reservation.await();
+        }
+        CompletableFuture<Boolean> turn = reservation.awaitAsync();
+        sleeper.whenDisplaced(() -> turn.cancel(false));
+        try {
+            return CallerThreads.resultOf(turn);
+        } catch (CancellationException ex) {
+            LimitRequest.displaced(enforced, AllOf.refusals(reservation));
+            return false;
         }
     }
 

@@ -1,11 +1,15 @@
 package io.ratelimited.spring.internals.call;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.internals.candidates.CandidateTracker;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.Sleeper;
+import io.ratelimited.spring.internals.limit.Sleeper.Standing;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -102,19 +106,44 @@ public record LimitRequest(
         return most;
     }
 
-    /** Those who sleep: the caller of each limit with keys that may let it wait. */
-    static List<Object> sleepers(LimitRequest[] enforced) {
-        List<Object> sleepers = new ArrayList<>(enforced.length);
+    /** Returns whether there is a place among those who sleep in the threads that serve requests. */
+    static boolean maySleep(LimitRequest[] enforced, RequestThreads threads) {
+        return threads.isRoomy() || threads.mayEnter(statedMaxWaiting(enforced), sleeper(enforced));
+    }
+
+    /** The call, for the time that it sleeps in its thread. */
+    static Sleeper sleeper(LimitRequest[] enforced) {
+        List<Object> callers = new ArrayList<>(enforced.length);
+        List<Standing> standings = new ArrayList<>(1);
         for (LimitRequest request : enforced) {
-            if (request.policy() == Policy.WAIT && (request.key != null || request.limit.isKeyed())) {
-                sleepers.add(new Sleeper(request.limit.name(), request.key));
+            if (request.policy() != Policy.WAIT) {
+                continue;
+            }
+            Caller caller = new Caller(request.limit.name(), request.key);
+            if (request.key != null || request.limit.isKeyed()) {
+                callers.add(caller);
+            }
+            Limit asked = request.limiter.limit();
+            if (!asked.priorities().isEmpty()) {
+                int rank = request.rank == RateLimiter.NO_RANK ? asked.rankOfOthers() : request.rank;
+                standings.add(new Standing(caller, rank));
             }
         }
-        return sleepers;
+        return new Sleeper(callers, standings);
+    }
+
+    /** Tells the limits for which a call waited that it was rejected, since a call of a higher priority has its thread. */
+    static void displaced(LimitRequest[] enforced, @Nullable Decision[] refusals) {
+        for (int i = 0; i < enforced.length; i++) {
+            Decision refusal = refusals[i];
+            if (refusal != null && enforced[i].limit.countsInFlight()) {
+                enforced[i].limiter.refused(enforced[i], refusal);
+            }
+        }
     }
 
     /** A caller of a limit; those without a key count as one. */
-    private record Sleeper(String limit, @Nullable Object key) {}
+    private record Caller(String limit, @Nullable Object key) {}
 
     /**
      * The request of a call to its limits.

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.spring.internals.limit.RequestThreads;
+import io.ratelimited.spring.internals.limit.Sleeper;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -25,27 +26,46 @@ class CallerThreadsTest {
     }
 
     private String await(RequestThreads threads, CompletableFuture<String> first) throws InterruptedException {
+        return await(threads, first, () -> {});
+    }
+
+    /** @param meanwhile happens after the first attempt has begun */
+    private String await(RequestThreads threads, CompletableFuture<String> first, Runnable meanwhile)
+            throws InterruptedException {
         return new CallerThreads(() -> threads).await("client", "", true, mayWait -> {
             attempts.add(mayWait);
-            return attempts.size() == 1 ? first : CompletableFuture.completedFuture("at once");
+            if (attempts.size() > 1) {
+                return CompletableFuture.completedFuture("at once");
+            }
+            meanwhile.run();
+            return first;
         });
     }
 
-    private static RequestThreads crowded() {
-        RequestThreads threads = new RequestThreads(2);
-        assertThat(threads.tryEnter(0, List.of())).isTrue();
-        return threads;
+    private static void enter(RequestThreads threads) {
+        assertThat(threads.tryEnter(0, new Sleeper(List.of(), List.of()))).isTrue();
+    }
+
+    @Test
+    void anAttemptForWhichThereIsNoThreadDoesNotWait() throws InterruptedException {
+        RequestThreads crowded = new RequestThreads(2);
+        enter(crowded);
+        assertThat(await(crowded, CompletableFuture.completedFuture("now"))).isEqualTo("now");
+        assertThat(attempts).containsExactly(false);
     }
 
     @Test
     void anAttemptThatIsCancelledForWantOfThreadsIsMadeAgainWithoutAWait() throws InterruptedException {
-        assertThat(await(crowded(), new CompletableFuture<>())).isEqualTo("at once");
+        RequestThreads threads = new RequestThreads(2);
+        assertThat(await(threads, new CompletableFuture<>(), () -> enter(threads)))
+                .isEqualTo("at once");
         assertThat(attempts).containsExactly(true, false);
     }
 
     @Test
     void anAttemptThatEndsWhenItIsToBeCancelledForWantOfThreadsIsTheResult() throws InterruptedException {
-        assertThat(await(crowded(), new Late())).isEqualTo("admitted");
+        RequestThreads threads = new RequestThreads(2);
+        assertThat(await(threads, new Late(), () -> enter(threads))).isEqualTo("admitted");
         assertThat(attempts).containsExactly(true);
     }
 
@@ -56,7 +76,7 @@ class CallerThreadsTest {
         Thread.currentThread().interrupt();
         assertThatThrownBy(() -> await(threads, attempt)).isInstanceOf(InterruptedException.class);
         assertThat(attempt).isCancelled();
-        assertThat(threads.tryEnter(0, List.of())).isTrue();
+        enter(threads);
     }
 
     @Test

@@ -144,7 +144,8 @@ class ViolationsTest {
                     Service service = context.getBean(Service.class);
                     service.waits("ann");
                     RequestThreads threads = context.getBean(RequestThreads.class);
-                    assertThat(threads.tryEnter(0, List.of())).isTrue();
+                    assertThat(threads.tryEnter(0, new Sleeper(List.of(), List.of())))
+                            .isTrue();
                     assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(() -> service.waits("ann"));
                     assertThat(isBlocked(limits, "waits")).isFalse();
                     assertThat(limits.tryAcquire("waits", "bob")).isTrue();
