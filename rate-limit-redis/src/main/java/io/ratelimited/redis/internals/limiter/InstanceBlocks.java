@@ -105,25 +105,30 @@ final class InstanceBlocks {
         }
     }
 
-    /** Takes over changed parameters: a limit without blocks ends and forgives all, for good. */
+    /**
+     * Takes over changed parameters: a limit without blocks ends and forgives all, for good. One that counts anew forgives those
+     * that began until now: it may count as before again.
+     */
     void update(ScriptParameters next, boolean countsAnew) {
         ScriptParameters before = parameters;
         parameters = next;
-        if (next.blocks() == null && before.blocks() != null) {
-            liftedMicros.accumulateAndGet(nowMicrosOfRedis(), Math::max);
+        boolean ends = next.blocks() == null;
+        if (before.blocks() != null && (ends || countsAnew)) {
             known.forgetAll();
+            // Other nodes count anew a little earlier, and their blocks since then hold.
+            Consumer<List<Object>> forgiven =
+                    ends ? reply -> lifted(ScriptBlocks.read(reply).get(0)) : reply -> {};
+            if (ends) {
+                liftedMicros.accumulateAndGet(nowMicrosOfRedis(), Math::max);
+            }
             context.connection()
                     .deliver(
                             DeliveryKind.BLOCK,
                             keys(before, names.apply(ALL)),
                             () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
-                            reply -> lifted(ScriptBlocks.read(reply).get(0)));
-            return;
+                            forgiven);
         }
-        if (countsAnew) {
-            known.forgetAll();
-        }
-        if (before.blocks() == null) {
+        if (!ends && (before.blocks() == null || countsAnew)) {
             askWhatWasLifted(next);
         }
     }
@@ -421,6 +426,11 @@ final class InstanceBlocks {
     long nowMicrosOfRedis() {
         Long clock = clockMicros;
         return clock == null ? 0 : clock + nowMicros();
+    }
+
+    /** {@link #offend(ScriptParameters, String)} under the rule that the limit has now. */
+    void offend(String text) {
+        offend(parameters, text);
     }
 
     /** Begins a block here, if the key is not blocked, and owes it to Redis. Returns the block of the key. */

@@ -250,7 +250,7 @@ final class LocalFallback {
         Limit whole = evidenceLimit(current);
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
-            known.onBlock(begun -> blocks.offend(current, begun.key().toString()));
+            known.onBlock(begun -> blocks.offend(begun.key().toString()));
             evidence = known;
         } else if (evidenceOf != current) {
             known.update(whole);
