@@ -2,14 +2,20 @@ package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.web.reactive.LimitedHandlers;
+import java.lang.reflect.Proxy;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
@@ -32,7 +38,7 @@ import reactor.core.Scannable;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
-/** WebFlux methods that return plain values under WAIT: a call that waits for a thread waits. */
+/** WebFlux methods that return plain values under limits that may block: a call that waits for a thread waits. */
 class WaitForThreadTest {
 
     private static RunningServer server;
@@ -45,6 +51,7 @@ class WaitForThreadTest {
     static void start() {
         server = RunningServer.Kind.REACTOR_NETTY.start(
                 List.of(App.class),
+                "rate-limit.limits.remote.backend=remote",
                 "rate-limit.limits.inner.rate=1/m",
                 "rate-limit.limits.inner.policy=wait",
                 "rate-limit.limits.inner.max-wait=1s");
@@ -116,6 +123,13 @@ class WaitForThreadTest {
     void theThreadsAreOfTheApplicationAlone() {
         gate.countDown();
         assertThat(server.get("/thread").body()).startsWith("rate-limit-handlers-");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"/remote, rate-limit-handlers-", "/memory, reactor-http-"})
+    void aCallWhoseLimitAsksAServerDoesNotBlockAnEventLoop(String path, String thread) {
+        gate.countDown();
+        assertThat(server.get(path).body()).startsWith(thread);
     }
 
     @ParameterizedTest
@@ -191,6 +205,29 @@ class WaitForThreadTest {
         ManualTicker ticker() {
             return new ManualTicker();
         }
+
+        @Bean
+        LimiterFactory remote() {
+            return new Remote();
+        }
+    }
+
+    /** Limits in memory that do not say where their decisions come from, as those on a server. */
+    private static final class Remote implements LimiterFactory {
+
+        @Override
+        public String backend() {
+            return "remote";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            RateLimiter memory = new InMemoryRateLimiter(limit, new ManualTicker(), 100);
+            return (RateLimiter) Proxy.newProxyInstance(
+                    getClass().getClassLoader(),
+                    new Class<?>[] {RateLimiter.class},
+                    (proxy, method, args) -> method.getName().equals("source") ? null : method.invoke(memory, args));
+        }
     }
 
     @RestController
@@ -211,6 +248,18 @@ class WaitForThreadTest {
         @GetMapping("/thread")
         @RateLimited(name = "thread", rate = "1/m", policy = Policy.WAIT, maxWait = "2s")
         String thread() {
+            return Thread.currentThread().getName();
+        }
+
+        @GetMapping("/remote")
+        @RateLimited(name = "remote", rate = "1/m")
+        String remote() {
+            return Thread.currentThread().getName();
+        }
+
+        @GetMapping("/memory")
+        @RateLimited(name = "memory", rate = "1/m")
+        String memory() {
             return Thread.currentThread().getName();
         }
 

@@ -243,6 +243,9 @@ class WhereCallsGoOnTest {
                 "/routed,/free",
                 "/mono,/routed,/service,/seldom,/free",
                 "/often/wait,/free",
+                "/plain/wait,/free",
+                "/plain,/plain/seldom,/free",
+                "/future,/future/seldom,/mono/future,/free",
                 "/often/wait,/free,/mono,/seldom,/routed,/service"
             }) {
                 List<Future<Integer>> answered = new ArrayList<>();
@@ -453,6 +456,35 @@ class WhereCallsGoOnTest {
             } finally {
                 Tenants.CURRENT.remove();
             }
+        }
+
+        @GetMapping("/plain")
+        @RateLimited("often")
+        String plain() {
+            return thread();
+        }
+
+        @GetMapping("/plain/seldom")
+        @RateLimited("seldom")
+        String plainSeldom() {
+            return thread();
+        }
+
+        @GetMapping("/future/seldom")
+        @RateLimited("seldom")
+        CompletableFuture<String> futureSeldom() {
+            return CompletableFuture.completedFuture(thread());
+        }
+
+        @GetMapping("/mono/future")
+        Mono<String> monoOfFuture() {
+            return Mono.fromFuture(service.future());
+        }
+
+        @GetMapping("/plain/wait")
+        @RateLimited("paced")
+        String plainPaced() {
+            return thread();
         }
 
         @GetMapping("/often/wait")

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.internals.aop;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.call.LimitUse;
@@ -192,7 +191,8 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         limits.forEach(limit -> limit.limit().usedBy(blocking));
         if (requests != null && blocking) {
             requests.prepareBlocking(
-                    specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
+                    specific,
+                    () -> limits.stream().anyMatch(limit -> limit.limit().blocksThreads()));
         }
         boolean proxy = Proxy.isProxyClass(targetClass) || SpringProxy.class.isAssignableFrom(targetClass);
         if (proxy) {

@@ -185,6 +185,11 @@ public final class ConfiguredLimit implements NamedLimit {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
 
+    /** Returns whether a call that has a thread may block it: until it may go, or until a backend has replied. */
+    public boolean blocksThreads() {
+        return policy() == Policy.WAIT || limiter.source() == null;
+    }
+
     /** Returns how many callers a property lets wait at once, of the limit or of one of its tiers; 0 where none says so. */
     public int statedMaxWaiting() {
         return Stream.concat(Stream.of(limiter), tiers.values().stream())

@@ -1,11 +1,10 @@
 package io.ratelimited.spring.internals.request;
 
-import io.ratelimited.spring.NamedLimit;
 import java.lang.reflect.Method;
-import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -105,7 +104,8 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
          * Prepares for a limited method whose calls block their thread.
          *
          * @param method of the class of the bean, not of an interface
+         * @param forLimits returns whether its limits may block that thread, too
          */
-        default void prepareBlocking(Method method, List<NamedLimit> limits) {}
+        default void prepareBlocking(Method method, BooleanSupplier forLimits) {}
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.Ticker;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import org.springframework.aop.support.AopUtils;
@@ -26,7 +27,7 @@ import reactor.core.scheduler.Schedulers;
 /**
  * Calls handlers by the application's other adapters, with the request on the thread. Looks at the exchange as the
  * handler sees it, whose principal a filter behind ours may have set. Also called in the context of a management port,
- * which has adapters of its own. Owns the threads on which handler methods sleep.
+ * which has adapters of its own. Owns the threads on which handler methods block.
  */
 public final class LimitedHandlers implements HandlerAdapter, Ordered, DisposableBean {
 
@@ -51,7 +52,7 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     }
 
     /**
-     * The threads of handler methods that may sleep for a limit. Not those of {@link Schedulers#boundedElastic}: Spring Security
+     * The threads of handler methods that may block for a limit. Not those of {@link Schedulers#boundedElastic}: Spring Security
      * checks passwords there, and requests that wait for a limit would hold up every login.
      */
     public Scheduler threads() {
@@ -92,17 +93,47 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
             if (adapter.supports(handler)) {
                 return requests.with(
                         exchange,
-                        request -> handler instanceof HandlerMethod method
-                                ? call(adapter, method, exchange, request)
-                                : request.onThread(() -> adapter.handle(exchange, handler)));
+                        request -> onEventLoop(
+                                request,
+                                handler instanceof HandlerMethod method
+                                        ? call(adapter, method, exchange, request)
+                                        : request.onThread(() -> adapter.handle(exchange, handler))));
             }
         }
         return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
     }
 
+    /**
+     * What a handler returns goes on where it would without a limit. Reactor Netty may stop reading a connection on which a
+     * response of one value is written by another thread.
+     */
+    private static Mono<HandlerResult> onEventLoop(ReactiveCurrentRequest request, Mono<HandlerResult> handled) {
+        Executor loop = request.eventLoop();
+        if (loop == null) {
+            return handled;
+        }
+        Scheduler scheduler = Schedulers.fromExecutor(loop);
+        return handled.map(result -> onEventLoop(scheduler, result)).publishOn(scheduler);
+    }
+
+    private static HandlerResult onEventLoop(Scheduler loop, HandlerResult result) {
+        Object value = result.getReturnValue();
+        Mono<?> later = value instanceof CompletionStage<?> stage
+                ? Mono.fromCompletionStage(stage)
+                : value instanceof Mono<?> mono ? mono : null;
+        return later == null
+                ? result
+                : new HandlerResult(
+                                result.getHandler(),
+                                later.publishOn(loop),
+                                result.getReturnTypeSource(),
+                                result.getBindingContext())
+                        .setExceptionHandler(result.getExceptionHandler());
+    }
+
     private Mono<HandlerResult> call(
             HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
-        if (!maySleep(method)) {
+        if (!mayBlock(method)) {
             return request.onThread(
                     () -> adapter.handle(new ScopedExchange(exchange, request.scopeOfThisThread()), method));
         }
@@ -113,17 +144,17 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
                 .doOnCancel(task::dispose);
     }
 
-    /** A handler method under WAIT that returns a plain value would hold up its event loop. */
-    private boolean maySleep(HandlerMethod handler) {
+    /** A handler method that returns a plain value would block its event loop under WAIT, and on Redis. */
+    private boolean mayBlock(HandlerMethod handler) {
         if (!requests.areBlocking()) {
             return false;
         }
         Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
-        return requests.maySleep(method);
+        return requests.mayBlock(method);
     }
 
     /**
-     * Runs tasks where they may sleep, and reports to the request how long they wait for a thread.
+     * Runs tasks where they may block, and reports to the request how long they wait for a thread.
      *
      * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
      */

@@ -3,18 +3,16 @@ package io.ratelimited.spring.internals.web.reactive;
 import io.micrometer.context.ThreadLocalAccessor;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Policy;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import java.lang.reflect.Method;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -38,7 +36,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     private final LimitHeaders.Style style;
     private final ReactiveClients clients;
     private final AtomicBoolean warned = new AtomicBoolean();
-    private final Map<Method, List<NamedLimit>> blocking = new ConcurrentHashMap<>();
+    private final Map<Method, BooleanSupplier> blocking = new ConcurrentHashMap<>();
     private volatile boolean needed;
     private volatile boolean readsPrincipal;
     private volatile boolean readsSession;
@@ -76,8 +74,8 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     }
 
     @Override
-    public void prepareBlocking(Method method, List<NamedLimit> limits) {
-        blocking.put(method, limits);
+    public void prepareBlocking(Method method, BooleanSupplier forLimits) {
+        blocking.put(method, forLimits);
     }
 
     /** Returns whether there is any limit. */
@@ -106,17 +104,10 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         return !blocking.isEmpty();
     }
 
-    /** Returns whether a call of a method may have to sleep. */
-    boolean maySleep(Method method) {
-        List<NamedLimit> limits = blocking.get(method);
-        if (limits != null) {
-            for (NamedLimit limit : limits) {
-                if (limit.policy() == Policy.WAIT) {
-                    return true;
-                }
-            }
-        }
-        return false;
+    /** Returns whether a limit may block the thread of a call of a method. */
+    boolean mayBlock(Method method) {
+        BooleanSupplier forLimits = blocking.get(method);
+        return forLimits != null && forLimits.getAsBoolean();
     }
 
     /** Goes on with the request of an exchange, as a filter or handler sees it now. */
