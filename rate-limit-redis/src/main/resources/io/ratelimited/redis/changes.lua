@@ -31,9 +31,13 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
--- Nothing for what no node has written.
+-- Nothing for what no node has written. Instances read no more digits, either: what they skip is replaced by the next write.
+local function number_of(text)
+  return text and #text <= 18 and tonumber(string.match(text, '^%d+$')) or nil
+end
+
 local function version_of(text)
-  local version = tonumber(string.match(text or '', '^%d+$'))
+  local version = number_of(text)
   return version and version < EXACT and version or nil
 end
 
@@ -43,9 +47,8 @@ local position = version_of(redis.call('HGET', record, 'version')) or 0
 local function read_entry(field)
   local entry = redis.call('HGET', record, field) or ''
   local version, ending, written = string.match(entry, '^(%d+) (%d+) (%d+) [^ ]* ')
-  version = version_of(version)
-  -- Instances read no more digits, either: what they skip is replaced by the next write.
-  if version and #ending <= 18 and #written <= 18 then return version, tonumber(ending) end
+  version, ending = version_of(version), number_of(ending)
+  if version and ending and number_of(written) then return version, ending end
 end
 
 local function put_entry(field, entry, version)
