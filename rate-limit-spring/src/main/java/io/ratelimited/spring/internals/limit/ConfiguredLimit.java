@@ -189,8 +189,7 @@ public final class ConfiguredLimit implements NamedLimit {
      */
     public void calledInCode(boolean withKey) {
         if (!calledInCode.get() && calledInCode.compareAndSet(false, true)) {
-            PropertyChecks.warnOfUnread(
-                    name(), settings.configuration.get(0).values(), withKey);
+            PropertyChecks.warnOfUnread(name(), settings.configuration.get(0).values(), withKey);
         }
     }
 

@@ -138,7 +138,9 @@ final class PropertyChecks {
     static void warnOfUnread(String limit, Map<LimitProperty, ?> stated, boolean keyed) {
         Set<LimitProperty> unread = EnumSet.noneOf(LimitProperty.class);
         stated.forEach((property, value) -> {
-            if (property.isOfCalls() && !value.equals(property.defaultValue()) && !value.toString().isBlank()) {
+            if (property.isOfCalls()
+                    && !value.equals(property.defaultValue())
+                    && !value.toString().isBlank()) {
                 unread.add(property);
             }
         });

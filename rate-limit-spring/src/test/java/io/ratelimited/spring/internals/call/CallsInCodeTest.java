@@ -68,9 +68,7 @@ final class CallsInCodeTest {
 
     /** A key that code passes is not missed, and the property lists the limit among those with keys. */
     @ParameterizedTest
-    @CsvSource(
-            nullValues = "none",
-            textBlock = """
+    @CsvSource(nullValues = "none", textBlock = """
             key=#user,          none, true
             key=#user,          ann,  false
             permits=2,          ann,  true
