@@ -218,8 +218,9 @@ public final class AllOf {
 
     /**
      * Returns the numbers of the claims for places, in the order in which every call takes them: so no two calls hold places
-     * crosswise and wait for each other, whatever their priorities. Adaptive limits come last, because they would take the wait for
-     * another place for the time of the call; else the order is that of names and keys, which is the same on all instances.
+     * crosswise and wait for each other, whatever their priorities, unless only some calls may wait for a place. Adaptive limits
+     * come last, because they would take the wait for another place for the time of the call; else the order is that of names and
+     * keys, which is the same on all instances.
      */
     static List<Integer> places(Claim[] claims) {
         List<Integer> places = new ArrayList<>(2);

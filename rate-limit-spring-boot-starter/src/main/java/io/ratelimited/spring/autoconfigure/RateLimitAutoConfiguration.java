@@ -11,7 +11,6 @@ import io.ratelimited.spring.internals.web.UncountedRoutes;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Import;
@@ -42,7 +41,6 @@ public final class RateLimitAutoConfiguration {
     @InternalBean("io.ratelimited.rateLimitUncountedRoutes")
     @Lazy(false)
     @Conditional(OnEnabledCondition.class)
-    @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
         return new UncountedRoutes(properties.routes(), requests::isEmpty);
     }

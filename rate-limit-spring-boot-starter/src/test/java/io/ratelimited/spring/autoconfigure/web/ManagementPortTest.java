@@ -115,6 +115,12 @@ class ManagementPortTest {
             HttpResponse<String> browser = login(server, "right", "Accept", "text/html,*/*;q=0.8");
             assertThat(browser.statusCode()).isEqualTo(429);
             assertThat(browser.headers().firstValue("Retry-After")).contains("3600");
+
+            for (String accepted : List.of("text/html", "text/html;q=0.5, image/png", "image/png")) {
+                HttpResponse<String> other = login(server, "right", "Accept", accepted);
+                assertThat(other.statusCode()).as(accepted).isEqualTo(429);
+                assertThat(other.headers().firstValue("Retry-After")).contains("3600");
+            }
         }
     }
 

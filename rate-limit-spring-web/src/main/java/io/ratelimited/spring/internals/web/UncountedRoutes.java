@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
- * Warns of a web application whose routes nothing counts: it answers neither by servlets nor by WebFlux, or has excluded the filters.
+ * Warns of an application whose routes nothing counts: it serves no requests, neither by servlets nor by WebFlux, or has
+ * excluded the filters. A child context may serve them with routes of its own, which its parent cannot know.
  *
  * @param noRequests whether neither servlets nor WebFlux serve any
  */
@@ -20,8 +21,10 @@ public record UncountedRoutes(@Nullable List<RouteProperties> routes, BooleanSup
     public void afterSingletonsInstantiated() {
         if (routes != null && !routes.isEmpty() && noRequests.getAsBoolean()) {
             LOG.warn("rate-limit.routes limit nothing: neither a servlet filter nor a WebFlux filter counts requests of"
-                    + " this application. Add spring-boot-starter-webmvc or spring-boot-starter-webflux, and exclude no"
-                    + " auto-configuration of rate limits. [RL-214]");
+                    + " this application. If it serves requests, add spring-boot-starter-webmvc or"
+                    + " spring-boot-starter-webflux, do not set spring.main.web-application-type to none, and exclude no"
+                    + " auto-configuration of rate limits. If it serves none, such as a batch job, set the routes only"
+                    + " in the profile of the application that does. [RL-214]");
         }
     }
 }

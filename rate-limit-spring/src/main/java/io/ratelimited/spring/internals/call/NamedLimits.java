@@ -55,7 +55,7 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
-        return enforcer.tryAcquire(registry.get(name), CallerNames.inKey(key), permits);
+        return enforcer.tryAcquire(called(name, key), CallerNames.inKey(key), permits);
     }
 
     @Override
@@ -93,7 +93,14 @@ public final class NamedLimits implements RateLimits {
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
-        return new LimitRequest[] {LimitRequest.of(registry.get(name), CallerNames.inKey(key), permits, priority)};
+        return new LimitRequest[] {LimitRequest.of(called(name, key), CallerNames.inKey(key), permits, priority)};
+    }
+
+    /** The limit of a call, which warns of properties that calls like this do not read. */
+    private ConfiguredLimit called(String name, @Nullable Object key) {
+        ConfiguredLimit limit = registry.get(name);
+        limit.calledInCode(key != null);
+        return limit;
     }
 
     private @Nullable CurrentRequest currentRequest() {

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -56,6 +57,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile boolean lookedUp;
     private volatile boolean usedWithThreads;
     private volatile boolean usedWithoutThreads;
+    private final AtomicBoolean calledInCode = new AtomicBoolean();
 
     /**
      * @param definition the values of the first annotation that names the limit, without the properties of its use
@@ -177,6 +179,17 @@ public final class ConfiguredLimit implements NamedLimit {
             usedWithThreads = true;
         } else {
             usedWithoutThreads = true;
+        }
+    }
+
+    /**
+     * Code calls the limit by its name. The first call warns of properties that such calls do not read.
+     *
+     * @param withKey whether it passes a key
+     */
+    public void calledInCode(boolean withKey) {
+        if (!calledInCode.get() && calledInCode.compareAndSet(false, true)) {
+            PropertyChecks.warnOfUnread(name(), settings.configuration.get(0).values(), withKey);
         }
     }
 

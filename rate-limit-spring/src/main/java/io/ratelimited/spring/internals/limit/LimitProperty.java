@@ -280,6 +280,11 @@ public enum LimitProperty {
         return (scope != Scope.USE || this == CHARGE) && this != TIERS;
     }
 
+    /** Returns whether it is evaluated for each call of a method or of a route, and by no call in code. */
+    boolean isOfCalls() {
+        return scope == Scope.USE || this == MISSING_KEY;
+    }
+
     /** Returns whether only some backends read it. */
     boolean isOfSomeBackends() {
         return scope == Scope.BACKEND;

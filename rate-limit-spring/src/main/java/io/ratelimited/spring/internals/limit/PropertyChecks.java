@@ -6,7 +6,9 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -125,6 +127,35 @@ final class PropertyChecks {
                                     .map(Algorithm::name)
                                     .collect(Collectors.joining(", "))
                             + ".");
+        }
+    }
+
+    /**
+     * Warns of properties of a limit that calls in code do not read.
+     *
+     * @param keyed whether code passes a key
+     */
+    static void warnOfUnread(String limit, Map<LimitProperty, ?> stated, boolean keyed) {
+        Set<LimitProperty> unread = EnumSet.noneOf(LimitProperty.class);
+        stated.forEach((property, value) -> {
+            if (property.isOfCalls()
+                    && !value.equals(property.defaultValue())
+                    && !value.toString().isBlank()) {
+                unread.add(property);
+            }
+        });
+        if (keyed) {
+            unread.remove(LimitProperty.KEY);
+        }
+        if (stated.containsKey(LimitProperty.BLOCK)) {
+            unread.remove(LimitProperty.CHARGE); // says that what code settles are the violations
+        }
+        if (!unread.isEmpty()) {
+            LOG.warn("Rate limit '" + limit + "' sets "
+                    + unread.stream().map(LimitProperty::kebab).collect(Collectors.joining(", "))
+                    + ", which RateLimits ignores: code passes the key, the permits and the priority of each call."
+                    + " Origin: " + PropertyText.limit(limit) + ". Remove these properties, define a separate limit for"
+                    + " code, or limit an annotated method instead. [RL-219]");
         }
     }
 

@@ -1,10 +1,13 @@
 package io.ratelimited.spring.internals.call;
 
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Policy.WAIT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.LimitChange;
@@ -12,6 +15,7 @@ import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import java.math.BigDecimal;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.junit.jupiter.api.Test;
@@ -59,6 +63,39 @@ final class PolicyOfACallTest {
                     limits.change("plain", LimitChange.of("policy", "reject"));
                     assertThat(service.plain().toCompletableFuture()).isCompletedExceptionally();
                     waits.toCompletableFuture().cancel(false);
+                });
+    }
+
+    /**
+     * A call from after the change holds at once what none waits for under its rules, and one from before waits for it. Each then
+     * waits for the other, which ends with the first longest wait.
+     */
+    @Test
+    void callsFromBeforeAndAfterAChangeFromWaitToRejectWaitForEachOtherNoLongerThanTheirPoliciesAllow() {
+        ContextRunner.limited(ticker)
+                .withBean(Service.class)
+                .withBean("operator", Operator.class)
+                .run(context -> {
+                    Service service = context.getBean(Service.class);
+                    TestLimits limits = TestLimits.of(context);
+                    CompletableFuture<String> work = new CompletableFuture<>();
+                    service.cars(work);
+                    CompletableFuture<String> done = CompletableFuture.completedFuture("done");
+                    CompletableFuture<String> before = service.both(done).toCompletableFuture();
+                    limits.change("rooms", LimitChange.of("policy", "reject"));
+                    CompletableFuture<String> after = service.both(done).toCompletableFuture();
+                    work.complete("done");
+                    Threads.until(() -> limits.limit("rooms").waiting() == 1);
+                    assertThat(limits.limit("cars").waiting()).isOne();
+                    ticker.advance(Duration.ofHours(1).minusNanos(1));
+                    assertThat(before).isNotDone();
+                    assertThat(after).isNotDone();
+                    ticker.advance(Duration.ofNanos(1));
+                    assertThatThrownBy(before::get).hasCauseInstanceOf(RateLimitExceededException.class);
+                    assertThat(after.get()).isEqualTo("done");
+                    Threads.until(() -> limits.peek("cars", null).remaining() == 1);
+                    Threads.until(() -> limits.peek("rooms", null).remaining() == 1);
+                    assertThat(ticker.sleeping()).isZero();
                 });
     }
 
@@ -120,6 +157,17 @@ final class PolicyOfACallTest {
         @RateLimited(name = "plain", rate = "1/h", burst = 1)
         public CompletionStage<String> plain() {
             return CompletableFuture.completedFuture("done");
+        }
+
+        @RateLimited(name = "cars", algorithm = CONCURRENCY, maxConcurrent = 1, policy = WAIT, maxWait = "2h")
+        public CompletionStage<String> cars(CompletionStage<String> work) {
+            return work;
+        }
+
+        @RateLimited(name = "cars", algorithm = CONCURRENCY, maxConcurrent = 1, policy = WAIT, maxWait = "2h")
+        @RateLimited(name = "rooms", algorithm = CONCURRENCY, maxConcurrent = 1, policy = WAIT, maxWait = "1h")
+        public CompletionStage<String> both(CompletionStage<String> work) {
+            return work;
         }
 
         @RateLimited(name = "cost", rate = "100/d", charge = "#amount")

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure.web.servlet;
 
 import io.ratelimited.spring.internals.bean.InternalBean;
+import io.ratelimited.spring.internals.web.servlet.RejectionPage;
 import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration;
@@ -22,6 +23,12 @@ import org.springframework.web.filter.RequestContextFilter;
 @ConditionalOnBean(ServletRejections.class)
 @Import(ServletFilterConfiguration.class)
 final class ManagementPortConfiguration {
+
+    /** Spring Boot's own page of that server is JSON, so browsers that accept nothing else would get 406. */
+    @InternalBean("io.ratelimited.rateLimitErrorPages")
+    RejectionPage.Pages rateLimitErrorPages(ServletRejections refusals) {
+        return RejectionPage.none(refusals);
+    }
 
     /** Spring Boot leaves its own out if the application has one, which that server does not have. A second one changes nothing. */
     @InternalBean("io.ratelimited.rateLimitRequestContextFilter")

@@ -10,10 +10,7 @@ import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import org.springframework.beans.factory.ObjectProvider;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
-import org.springframework.boot.web.servlet.ServletRegistrationBean;
-import org.springframework.web.servlet.DispatcherServlet;
 
 /** The filters that each server of an application has, whether it serves the application or the management port. */
 @InternalConfiguration
@@ -41,19 +38,5 @@ class ServletFilterConfiguration {
         registered.setOrder(order);
         registered.setDispatcherTypes(DispatcherType.REQUEST, dispatches);
         return registered;
-    }
-
-    @InternalConfiguration
-    @ConditionalOnClass(DispatcherServlet.class)
-    static class Mvc {
-
-        @InternalBean("io.ratelimited.rateLimitErrorPages")
-        RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
-            return name -> dispatcher.stream()
-                    .filter(registered -> registered.getServletName().equals(name))
-                    .map(ServletRegistrationBean::getServlet)
-                    .findFirst()
-                    .orElse(null);
-        }
     }
 }

@@ -24,6 +24,7 @@ import io.ratelimited.spring.internals.web.TrustedProxies;
 import io.ratelimited.spring.internals.web.servlet.ForwardingFilters;
 import io.ratelimited.spring.internals.web.servlet.MvcRejections;
 import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
+import io.ratelimited.spring.internals.web.servlet.RejectionPage;
 import io.ratelimited.spring.internals.web.servlet.ServletCors;
 import io.ratelimited.spring.internals.web.servlet.ServletHandlers;
 import io.ratelimited.spring.internals.web.servlet.ServletLogins;
@@ -31,6 +32,7 @@ import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import io.ratelimited.spring.internals.web.servlet.ServletRequests;
 import io.ratelimited.spring.internals.web.servlet.ServletVersions;
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.FilterChain;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import java.util.List;
 import java.util.OptionalInt;
@@ -50,6 +52,7 @@ import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.json.JsonWriter;
 import org.springframework.boot.thread.Threading;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
 import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
@@ -203,6 +206,16 @@ public final class ServletRateLimitAutoConfiguration {
         @InternalBean("io.ratelimited.rateLimitRefusalHeaders")
         MvcRejections.Headers rateLimitRefusalHeaders(ServletRejections refusals) {
             return new MvcRejections.Headers(refusals);
+        }
+
+        @InternalBean("io.ratelimited.rateLimitErrorPages")
+        RejectionPage.Pages rateLimitErrorPages(ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
+            return name -> dispatcher.stream()
+                    .filter(registered -> registered.getServletName().equals(name))
+                    .map(ServletRegistrationBean::getServlet)
+                    .<FilterChain>map(servlet -> servlet::service)
+                    .findFirst()
+                    .orElse(null);
         }
     }
 

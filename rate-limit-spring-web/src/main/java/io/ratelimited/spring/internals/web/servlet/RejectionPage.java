@@ -1,13 +1,14 @@
 package io.ratelimited.spring.internals.web.servlet;
 
 import io.ratelimited.spring.internals.web.Rejection;
-import jakarta.servlet.Servlet;
+import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.springframework.security.authentication.AnonymousAuthenticationToken;
 import org.springframework.security.core.authority.AuthorityUtils;
@@ -32,12 +33,20 @@ public final class RejectionPage {
         this.pages = pages;
     }
 
-    /** The servlets that show error pages. */
+    /** Shows the error pages of a server. */
     public interface Pages {
 
-        /** The dispatcher servlet that is registered by a name; null if there is none, or no Spring MVC. */
+        /** Writes the pages of a servlet: the dispatcher servlet of a name; null if there is none, or no Spring MVC. */
         @Nullable
-        Servlet dispatcher(String name);
+        FilterChain of(String servlet);
+    }
+
+    /** For a server that has no page for browsers: the problem, as others get it. */
+    public static Pages none(ServletRejections refusals) {
+        return servlet -> (request, response) -> refusals.write(
+                (HttpServletRequest) request,
+                (HttpServletResponse) response,
+                Objects.requireNonNull(shownFor(request.getAttribute(ATTRIBUTE))));
     }
 
     /** Asks the container for the page. */
@@ -58,21 +67,21 @@ public final class RejectionPage {
                 || !(request.getAttribute(ATTRIBUTE) instanceof Requested requested)) {
             return false;
         }
-        Servlet servlet = target(httpRequest);
-        if (servlet == null) {
+        FilterChain target = target(httpRequest);
+        if (target == null) {
             return false;
         }
         if (requested.security == null) {
-            servlet.service(request, response);
+            target.doFilter(request, response);
         } else {
-            Security.run(requested.security, servlet, request, response);
+            Security.run(requested.security, target, request, response);
         }
         return true;
     }
 
     /** The dispatcher servlet, if the page is one of its own: other pages are static files, which other servlets send. */
-    private @Nullable Servlet target(HttpServletRequest request) {
-        return pages.dispatcher(request.getHttpServletMapping().getServletName());
+    private @Nullable FilterChain target(HttpServletRequest request) {
+        return pages.of(request.getHttpServletMapping().getServletName());
     }
 
     /** @param security of the refused request, so that the page knows who reads it; null without Spring Security */
@@ -85,11 +94,11 @@ public final class RejectionPage {
             return SecurityContextHolder.getContext();
         }
 
-        private static void run(Object context, Servlet servlet, ServletRequest request, ServletResponse response)
+        private static void run(Object context, FilterChain target, ServletRequest request, ServletResponse response)
                 throws IOException, ServletException {
             SecurityContextHolder.setContext(withReader((SecurityContext) context));
             try {
-                servlet.service(request, response);
+                target.doFilter(request, response);
             } finally {
                 SecurityContextHolder.clearContext();
             }

@@ -136,7 +136,7 @@ public final class ServletRejections {
         return true;
     }
 
-    private void write(HttpServletRequest request, HttpServletResponse response, Rejection refusal) throws IOException {
+    void write(HttpServletRequest request, HttpServletResponse response, Rejection refusal) throws IOException {
         if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
