@@ -15,6 +15,7 @@ import org.springframework.core.Ordered;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
+import org.springframework.web.reactive.DispatchExceptionHandler;
 import org.springframework.web.reactive.HandlerAdapter;
 import org.springframework.web.reactive.HandlerResult;
 import org.springframework.web.server.ServerWebExchange;
@@ -121,14 +122,13 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
         Mono<?> later = value instanceof CompletionStage<?> stage
                 ? Mono.fromCompletionStage(stage)
                 : value instanceof Mono<?> mono ? mono : null;
-        return later == null
-                ? result
-                : new HandlerResult(
-                                result.getHandler(),
-                                later.publishOn(loop),
-                                result.getReturnTypeSource(),
-                                result.getBindingContext())
-                        .setExceptionHandler(result.getExceptionHandler());
+        if (later == null) {
+            return result;
+        }
+        HandlerResult moved = new HandlerResult(
+                result.getHandler(), later.publishOn(loop), result.getReturnTypeSource(), result.getBindingContext());
+        DispatchExceptionHandler exceptions = result.getExceptionHandler();
+        return exceptions == null ? moved : moved.setExceptionHandler(exceptions);
     }
 
     private Mono<HandlerResult> call(
