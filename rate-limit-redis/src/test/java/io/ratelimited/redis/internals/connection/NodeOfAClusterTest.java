@@ -56,7 +56,9 @@ class NodeOfAClusterTest {
         assertThat(connection.isUp()).isFalse();
         assertThat(connection.lastError()).contains("node of a cluster").contains(redirection);
         assertThat(log.all()).hasSize(1);
-        assertThat(log.all().get(0)).contains("name two of its nodes, or one twice").contains("[RL-301]");
+        assertThat(log.all().get(0))
+                .contains("name two of its nodes, or one twice")
+                .contains("[RL-301]");
     }
 
     @Test
