@@ -172,6 +172,38 @@ public abstract class CallersNumbersContract {
         assertThat(nodes.get(0).ofCallers(numbers[0]).tryAcquire(key, 1)).isFalse();
     }
 
+    /** Whatever periods the callers of a key have, on any instance that knows them. */
+    @ParameterizedTest
+    @CsvSource({
+        "FIXED_WINDOW, unlimited, k",
+        "FIXED_WINDOW, 0/s, k",
+        "FIXED_WINDOW, unlimited,",
+        "SLIDING_WINDOW, unlimited, k",
+        "SLIDING_LOG, 0/s, k"
+    })
+    void resettingAKeyForgetsWhatItsCallersHaveUsedInOtherPeriods(
+            Algorithm algorithm, String rate, @Nullable String key) {
+        List<? extends RateLimiter> nodes =
+                limiters(Limit.of("reset-" + algorithm, algorithm).rate(rate).build());
+        for (RateLimiter resetting :
+                List.of(nodes.get(0), nodes.get(nodes.size() - 1).ofCallers(CallerLimit.of("7/d")))) {
+            for (RateLimiter node : nodes) {
+                node.ofCallers(CallerLimit.of("5/h")).tryAcquire(key, 5);
+                node.ofCallers(CallerLimit.of("7/d")).tryAcquire(key, 7);
+            }
+            resetting.reset(key);
+            // Other instances remember a rejection for a second.
+            ticker.advance(Duration.ofSeconds(1));
+            for (String numbers : List.of("5/h", "7/d")) {
+                RateLimiter first = nodes.get(0).ofCallers(CallerLimit.of(numbers));
+                assertThat(first.tryAcquire(key, first.limit().rate().permits()))
+                        .as(numbers)
+                        .isTrue();
+                assertThat(first.tryAcquire(key, 1)).as(numbers).isFalse();
+            }
+        }
+    }
+
     private void assertWithin(Algorithm algorithm, long number, List<Grant> granted) {
         boolean window = algorithm.family() == Algorithm.Family.WINDOW;
         // Where the next caller pays, the last call goes on credit.

@@ -20,6 +20,7 @@ import java.util.stream.Stream;
 import javax.management.JMException;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -68,6 +69,27 @@ class KeyMemoryProofTest {
         }
         long most = KeyMemory.bytesPerKey(limit, numbers) * MAXIMUM;
         // The cache removes keys in a thread of its own.
+        Threads.until(() -> used() - before <= most);
+        assertThat(limiter.keys()).isPositive();
+    }
+
+    /** Whatever their numbers are: logs that are larger than that of the limit count as several keys. */
+    @Test
+    void logsOfCallersWithLargeNumbersTakeNoMoreThanTheSizingCounts() {
+        Limit limit = Limit.of("keys", Algorithm.SLIDING_LOG).rate("5/h").build();
+        int maximum = 5_000;
+        long before = used();
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, maximum);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("1000/h"));
+        for (int key = 0; key < 2 * maximum; key++) {
+            String text = "%064d".formatted(key);
+            for (int call = 0; call < 1_000; call++) {
+                ticker.advanceNanos(1);
+                large.tryAcquire(text, 1);
+            }
+        }
+        long most = KeyMemory.bytesPerKey(limit, true) * maximum;
         Threads.until(() -> used() - before <= most);
         assertThat(limiter.keys()).isPositive();
     }

@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.internals.SharedLimits;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
@@ -80,6 +81,14 @@ final class RateLimitTestAutoConfiguration {
         @Override
         public boolean blocks() {
             return true;
+        }
+
+        /** What fails the startup of the application fails that of the test. */
+        @Override
+        public void check(Limit limit) {
+            if (backend.equals("redis")) {
+                SharedLimits.requireShareable(limit);
+            }
         }
 
         @Override

@@ -260,6 +260,21 @@ final class BlockCell extends Cell {
     }
 
     @Override
+    int weight() {
+        return budget.weight();
+    }
+
+    @Override
+    boolean hasGrown() {
+        return budget.hasGrown();
+    }
+
+    @Override
+    synchronized Cell compacted() {
+        return new BlockCell(parameters, budget.compacted(), word, own);
+    }
+
+    @Override
     synchronized Cell copy() {
         return new BlockCell(parameters, budget.copy(), word, own);
     }

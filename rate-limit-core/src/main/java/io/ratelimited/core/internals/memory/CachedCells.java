@@ -3,6 +3,7 @@ package io.ratelimited.core.internals.memory;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.RemovalCause;
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.internals.threads.CallbackThreads;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,7 +14,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The cells of the keys of one limit, in a cache bounded by number. No eviction hands out budget:
+ * The cells of the keys of one limit, in a cache bounded by number. A log of a caller whose own number is large counts as the
+ * number of keys that could have its memory. No eviction hands out budget:
  *
  * <ul>
  *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
@@ -34,6 +36,8 @@ final class CachedCells {
     private static final long NANOS_BETWEEN_SWEEPS_PER_KEY = 10_000;
 
     private final Cache<Object, Cell> cells;
+    /** Whether cells may count as several keys. */
+    private final boolean differInSize;
     private final SteadyClock clock;
     private volatile CellParameters parameters;
     /** Time of the next sweep, in the time of the parameters. */
@@ -49,9 +53,11 @@ final class CachedCells {
         this.parameters = parameters;
         this.clock = clock;
         this.maximumKeys = maximumKeys;
-        this.cells = Caffeine.newBuilder()
-                .maximumSize(maximumKeys)
-                .evictionListener(this::fold)
+        Caffeine<Object, Cell> cache = Caffeine.newBuilder().evictionListener(this::fold);
+        this.differInSize = parameters.limit().algorithm() == Algorithm.SLIDING_LOG;
+        this.cells = (differInSize
+                        ? cache.maximumWeight(maximumKeys).weigher((key, cell) -> cell.weight())
+                        : cache.maximumSize(maximumKeys))
                 .build();
         planSweep();
     }
@@ -102,7 +108,14 @@ final class CachedCells {
     Cell get(Object key, CellParameters current, long now) {
         sweepIfDue(now);
         Cell cell = cells.getIfPresent(key);
-        return cell != null ? cell : cells.get(key, k -> create(k, current, now));
+        if (cell == null) {
+            return cells.get(key, k -> create(k, current, now));
+        }
+        if (differInSize && cell.hasGrown()) {
+            // The cache weighs it again.
+            cells.asMap().computeIfPresent(key, (k, same) -> same);
+        }
+        return cell;
     }
 
     /** The cell of a key, or one as {@link #get} would make it, without remembering the key. */
@@ -132,7 +145,7 @@ final class CachedCells {
         Cell last = cell.retire().newest();
         if (!isInitial(last)) {
             evicted.computeIfAbsent(CellKeys.windowOf(key), window -> new EvictedKeys(maximumKeys))
-                    .add(key, last, now(last.parameters()));
+                    .add(key, last.compacted(), now(last.parameters()));
         }
     }
 

@@ -138,6 +138,21 @@ abstract class Cell {
      */
     abstract boolean retireIfInitial(long now);
 
+    /** The number of keys that the limit itself could have in the memory of this cell; 1 for most. */
+    int weight() {
+        return 1;
+    }
+
+    /** Returns whether {@link #weight} may have become larger since it was last asked. */
+    boolean hasGrown() {
+        return false;
+    }
+
+    /** A cell that covers this one, which nobody uses any more, and takes no more memory than one of the limit itself. */
+    Cell compacted() {
+        return this;
+    }
+
     /** The cell under the newest parameters; this cell if its own are the newest. */
     final Cell newest() {
         Cell newest = this;

@@ -104,7 +104,7 @@ final class EvictedKeys {
             return other;
         }
         one.absorb(other);
-        return one;
+        return one.compacted();
     }
 
     /** The position of a cell for a new prefix: one that is free now, or the one to share. */

@@ -13,6 +13,10 @@ import org.jspecify.annotations.Nullable;
 final class SlidingLog extends GuardedCell {
 
     private static final int FIRST_CAPACITY = 4;
+    /** So many entries take about as much memory as a key without its log. */
+    private static final int ENTRIES_OF_A_KEY = 64;
+    /** Entries that are kept of an evicted log, however few the limit itself has. */
+    private static final int FEWEST_KEPT = 16;
     /**
      * Highest charge of one instant: twice what any limit allows, so that it closes the window even when all its calls give
      * back. A higher charge would have the same effect.
@@ -31,6 +35,8 @@ final class SlidingLog extends GuardedCell {
     private int empty;
     /** The permits of all entries. */
     private long total;
+    /** Whether there is room for more entries than the limit itself needs, and nobody has asked since. Written under the monitor. */
+    private volatile boolean grown;
 
     private SlidingLog(Parameters parameters, long[] entries, long total) {
         this.parameters = parameters;
@@ -109,6 +115,7 @@ final class SlidingLog extends GuardedCell {
         if (2 * size == ring.length) {
             int doubled = Math.max(FIRST_CAPACITY, 2 * size);
             rebuild(size < parameters.permits ? (int) Math.min(parameters.permits, doubled) : doubled);
+            grown |= ring.length / 2 > parameters.entriesOfTheLimit();
         }
         size++;
         ring[index(size - 1)] = instant;
@@ -142,6 +149,37 @@ final class SlidingLog extends GuardedCell {
     /** So many entries have room. */
     synchronized int capacity() {
         return ring.length / 2;
+    }
+
+    @Override
+    synchronized int weight() {
+        grown = false;
+        double keys = (double) (ENTRIES_OF_A_KEY + capacity()) / (ENTRIES_OF_A_KEY + parameters.entriesOfTheLimit());
+        return (int) Math.max(1, Math.round(keys));
+    }
+
+    @Override
+    boolean hasGrown() {
+        return grown;
+    }
+
+    /** {@inheritDoc} Neighbors become one entry at the instant of the last: permits count longer, and never shorter. */
+    @Override
+    synchronized Cell compacted() {
+        long most = Math.max(FEWEST_KEPT, parameters.entriesOfTheLimit());
+        long[] all = toArray();
+        int entries = all.length / 2;
+        if (entries <= most) {
+            return this;
+        }
+        int together = (int) ((entries - 1) / most) + 1;
+        long[] fewer = new long[2 * ((entries - 1) / together + 1)];
+        for (int i = 0; i < entries; i++) {
+            int into = 2 * (i / together);
+            fewer[into] = all[2 * i];
+            fewer[into + 1] += all[2 * i + 1];
+        }
+        return new SlidingLog(parameters, fewer, total);
     }
 
     /** Gives permits back that are still remembered: each later call was admitted while they counted. */
@@ -277,6 +315,12 @@ final class SlidingLog extends GuardedCell {
             super(limit);
             this.permits = limit.rate().permits();
             this.period = limit.rate().period().toNanos();
+        }
+
+        /** The most entries of a key without its own numbers; none where the limit itself counts nothing. */
+        private long entriesOfTheLimit() {
+            Limit limit = whole().limit();
+            return limit.isUnlimited() ? 0 : limit.rate().permits();
         }
 
         @Override

@@ -8,6 +8,7 @@ import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.CallersNumbersContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
 import java.time.Instant;
@@ -67,6 +68,46 @@ class CallersNumbersTest extends CallersNumbersContract {
             }
             assertThat(again).as(algorithm.toString()).isZero();
         }
+    }
+
+    /** The number of keys is that for which there is memory if each has the log of the limit itself. */
+    @ParameterizedTest
+    @ValueSource(strings = {"10/h", "unlimited"})
+    void aLogThatIsLargerThanThatOfTheLimitCountsAsSeveralKeys(String rate) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("logs", Algorithm.SLIDING_LOG).rate(rate).build(), ticker, 1_000);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("2000/h"));
+        int keys = 200;
+        for (int key = 0; key < keys; key++) {
+            for (int call = 0; call < 2_000; call++) {
+                ticker.advanceNanos(1);
+                assertThat(large.tryAcquire("k" + key, 1)).isTrue();
+            }
+        }
+        Threads.until(() -> limiter.keys() <= 40);
+        // Neither those that were evicted nor the others have used less.
+        for (int key = 0; key < keys; key++) {
+            assertThat(large.tryAcquire("k" + key, 1)).isFalse();
+        }
+        ticker.advance(Duration.ofHours(1));
+        for (int key = 0; key < keys; key++) {
+            assertThat(large.tryAcquire("k" + key, 2_000)).isTrue();
+        }
+    }
+
+    /** A caller that may have many, and has few, takes no memory from others. */
+    @Test
+    void aLogCountsByItsEntriesAndNotByTheNumberOfItsCaller() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("logs", Algorithm.SLIDING_LOG).rate("10/h").build(), ticker, 1_000);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("1000000/h"));
+        for (int key = 0; key < 500; key++) {
+            for (int call = 0; call < 10; call++) {
+                ticker.advanceNanos(1);
+                assertThat(large.tryAcquire("k" + key, 1)).isTrue();
+            }
+        }
+        assertThat(limiter.keys()).isEqualTo(500);
     }
 
     @Test

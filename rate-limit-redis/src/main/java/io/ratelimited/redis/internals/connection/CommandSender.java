@@ -322,14 +322,14 @@ final class CommandSender {
     record Redirection(String address, boolean once) {
 
         /**
-         * Returns the failure to report where a single server was named; failures that are no redirections stay as they are.
+         * Returns the failure to report where a single server was named; failures that are no redirections stay as they are. It
+         * begins with the reply, by which a command has changed nothing.
          */
         static Throwable asFailure(Throwable failure) {
             return of(failure, "") == null
                     ? failure
-                    : new IllegalStateException(
-                            "the address is a node of a cluster: name two of its nodes, or one twice; "
-                                    + failure.getMessage());
+                    : new IllegalStateException(failure.getMessage()
+                            + " (the address is a node of a cluster: name two of its nodes, or one twice)");
         }
 
         /** From {@code MOVED <slot> <address>} and {@code ASK <slot> <address>}; null for other failures. */

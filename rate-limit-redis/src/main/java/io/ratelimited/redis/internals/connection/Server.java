@@ -1,5 +1,6 @@
 package io.ratelimited.redis.internals.connection;
 
+import io.ratelimited.redis.internals.connection.CommandSender.Redirection;
 import java.io.IOException;
 import java.util.List;
 import java.util.Set;
@@ -27,11 +28,11 @@ final class Server {
      *    connection that comes late, after another is in use, is closed.
      * V2 A call that waits for a connection is answered: by the next one, or with a failure when connecting fails, when the
      *    breaker is open as the connection breaks, and when the server is retired.
-     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a caller's command was sent, and by
-     *    failures in a row; one connection that breaks is one failure, however many calls were pending there. The owner
-     *    hears once of each of these openings that is an outage. A single late reply is none: the server is probed at once, and
-     *    the owner hears of it, if it is silent for a second timeout. A command that no caller waits for does not open the
-     *    breaker before that.
+     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a caller's command was sent, by a
+     *    redirection where a single server was named, and by failures in a row; one connection that breaks is one failure,
+     *    however many calls were pending there. The owner hears once of each of these openings that is an outage. A single
+     *    late reply is none: the server is probed at once, and the owner hears of it, if it is silent for a second timeout. A
+     *    command that no caller waits for does not open the breaker before that.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
      *    answer at a time, and the owner sends the commands that come first before it readmits callers.
      * V5 A connection has one probe at a time. One that is closed has none: an answer to its probe means nothing.
@@ -302,12 +303,17 @@ final class Server {
             return;
         }
         if (!silent) {
-            if (breaker.failed()) {
+            if (isOneOfSeveral(reason) ? breaker.open() : breaker.failed()) {
                 announce(reason);
             }
         } else if (!awaited || breaker.open()) {
             suspect(reason);
         }
+    }
+
+    /** Returns whether the only server that was named redirects: it never decides the keys of others. */
+    private boolean isOneOfSeveral(Throwable failure) {
+        return !connector.isCluster() && Redirection.of(failure, address) != null;
     }
 
     /** Asks a silent server once more; it is away if it stays silent for another timeout. */

@@ -13,8 +13,11 @@ import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.limiter.RedisReservation.Charge;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
@@ -41,6 +44,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private volatile @Nullable Own own;
     /** By whose numbers keys have called last; of the limiter of all callers. */
     private final LastCallers<RedisRateLimiter> lastCallers;
+    /** The numbers of callers by the names of their states, which differ where the limit has no windows; of the limiter of all. */
+    private final Map<String, ScriptParameters> callersStates;
 
     /** The numbers of some callers, made from those of all. */
     private record Own(ScriptParameters all, ScriptParameters callers) {}
@@ -63,6 +68,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         this.whole = null;
         this.numbers = UnaryOperator.identity();
         this.lastCallers = new LastCallers<>();
+        this.callersStates = new ConcurrentHashMap<>();
         this.maxOvershoot = maxOvershoot;
         this.blocks = new InstanceBlocks(context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
         this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
@@ -73,6 +79,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         this.whole = whole;
         this.numbers = numbers;
         this.lastCallers = whole.lastCallers;
+        this.callersStates = whole.callersStates;
         this.maxOvershoot = whole.maxOvershoot;
         this.blocks = whole.blocks;
         this.local = whole.local;
@@ -81,7 +88,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     private ScriptParameters parameters(ScriptParameters all, Limit limit) {
-        return new ScriptParameters(limit, context().ticker(), context().nodes(), all);
+        ScriptParameters callers =
+                new ScriptParameters(limit, context().ticker(), context().nodes(), all);
+        if (!callers.isConstant()) {
+            callersStates.put(callers.fullName(""), callers);
+        }
+        return callers;
     }
 
     @Override
@@ -548,20 +560,28 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /**
-     * {@inheritDoc} On every node: others remember a refusal for one second at the most. Throws {@code
-     * RedisUnavailableException} when Redis does not answer in time.
+     * {@inheritDoc} On every node: others remember a refusal for one second at the most. Where the limit has no windows, those of
+     * callers with their own numbers are reset whose period this node has seen. Throws {@code RedisUnavailableException} when Redis
+     * does not answer in time.
      */
     @Override
     public void reset(@Nullable Object key) {
         String text = CanonicalKey.textOrNull(key);
         String name = name(text);
-        local.reset(text, storedName(name));
+        Map<String, ScriptParameters> states = new HashMap<>(callersStates);
+        states.put(counting().fullName(""), counting());
+        states.values().forEach(each -> local.reset(text, each.fullName(name)));
         try {
-            if (text == null) {
-                connection().await(connection().delete(storedName(name)));
-            } else {
+            if (text != null) {
                 blocks.forget(text);
-                connection().await(blocks.forgive(counting(), text, name));
+            }
+            connection()
+                    .await(CompletableFuture.allOf(states.values().stream()
+                            .map(each -> text == null
+                                    ? connection().delete(each.fullName(name))
+                                    : blocks.forgive(each, text, name))
+                            .toArray(CompletableFuture<?>[]::new)));
+            if (text != null) {
                 // A reply may have come between.
                 blocks.forget(text);
             }

@@ -103,11 +103,6 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return parameters;
     }
 
-    /** The name in Redis under which a key may have a state. */
-    String storedName(String name) {
-        return counting().fullName(name);
-    }
-
     WaitingRoom waitingRoom() {
         return waitingRoom;
     }

@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.calendar.CalendarWindows;
+import io.ratelimited.core.internals.SharedLimits;
 import io.ratelimited.core.internals.memory.WarmUpShape;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import java.math.BigInteger;
@@ -71,20 +72,15 @@ public interface ScriptFamily {
      * @throws InvalidLimitException when Redis does not support the limit
      */
     static ScriptFamily of(Limit limit, PermitCost cost, Ticker ticker) {
+        SharedLimits.requireShareable(limit);
         return switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> VirtualTime.of(limit, cost);
             case WARM_UP -> WarmUp.of(limit);
             case FIXED_WINDOW -> FixedWindow.of(limit, ticker);
             case SLIDING_WINDOW -> new SlidingWindow(limit, (micros(limit.rate().period()) - 1) / limit.slots() + 1);
             case SLIDING_LOG -> new SlidingLog(limit);
-            case CONCURRENCY -> Concurrency.of(limit);
-            case ADAPTIVE ->
-                throw new InvalidLimitException(
-                        "algorithm",
-                        "ADAPTIVE adapts the limit of one process, which instances cannot share; set the backend to memory"
-                                + " for limit '"
-                                + limit.name() + "'");
-            case DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
+            case CONCURRENCY -> new Concurrency(limit);
+            case ADAPTIVE, DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
         };
     }
 
@@ -314,16 +310,6 @@ public interface ScriptFamily {
 
         /** A call without a lease of its own counts so long after its node was last heard of. */
         public static final Duration NODE_LEASE = Duration.ofSeconds(30);
-
-        private static Concurrency of(Limit limit) {
-            if (!limit.priorities().isEmpty()) {
-                throw new InvalidLimitException(
-                        "priorities",
-                        "order the calls of one process, which Redis does not support: " + limit.priorities()
-                                + "; remove them, or set the backend to memory for limit '" + limit.name() + "'");
-            }
-            return new Concurrency(limit);
-        }
 
         @Override
         public char letter() {
