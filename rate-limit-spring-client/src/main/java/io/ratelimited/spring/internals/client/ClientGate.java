@@ -224,10 +224,10 @@ final class ClientGate {
         drain();
     }
 
-    /** As {@link ClientPace#redirected}. */
-    void redirected(Pass pass) {
+    /** As {@link ClientPace#admittedThere}. */
+    void admittedThere(Pass pass) {
         synchronized (this) {
-            pace.redirected(pass, ticker.nanos());
+            pace.admittedThere(pass, ticker.nanos());
         }
         drain();
     }
