@@ -22,7 +22,7 @@ import java.util.function.BiConsumer;
 public final class SharedPauses {
 
     private static final long READ_MILLIS = 500;
-    /** Pauses that nodes share at the same time; a further one is known to its own node only. */
+    /** Pauses that nodes share at the same time; a further one is not stored. */
     private static final int MAX_PAUSES = 1_000;
 
     private final LimiterContext context;
@@ -43,16 +43,21 @@ public final class SharedPauses {
     /**
      * Starts a pause on all nodes. Does not block.
      *
-     * @param lasting its length from now, at least one microsecond
-     * @return completes when Redis has stored it; fails if Redis is unavailable
+     * @param lasting its length from now, rounded up to a microsecond if it is shorter
+     * @return completes when Redis has stored it; fails if Redis is unavailable, or nodes share a thousand pauses already
      */
     public CompletableFuture<Void> publish(String name, Duration lasting) {
         ScriptArguments args = new ScriptArguments()
                 .add(connection.time())
                 .add(name)
-                .add(TimeUnit.NANOSECONDS.toMicros(lasting.toNanos()))
+                .add(Math.max(1, TimeUnit.NANOSECONDS.toMicros(lasting.toNanos())))
                 .add(MAX_PAUSES);
-        return connection.eval(Script.PAUSES, keys, args).thenAccept(this::tell);
+        return connection.eval(Script.PAUSES, keys, args).thenAccept(reply -> {
+            tell(reply);
+            if (!reply.contains(name)) {
+                throw new IllegalStateException("instances share at most " + MAX_PAUSES + " pauses at a time");
+            }
+        });
     }
 
     /**

@@ -2,7 +2,7 @@
 --
 -- KEYS   ZSET name of a pause -> when it ends, in microseconds since 1970; it expires with the last of them
 -- ARGV   the time; to begin a pause: its name; how long it lasts, in microseconds; the most pauses that there may be
--- reply  the time; for each pause: its name; when it ends
+-- reply  the time; for each pause: its name; when it ends; without the one to begin if there are as many as there may be
 
 local pauses = KEYS[1]
 

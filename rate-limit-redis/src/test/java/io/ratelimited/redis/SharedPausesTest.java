@@ -2,6 +2,7 @@ package io.ratelimited.redis;
 
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
@@ -51,6 +52,15 @@ class SharedPausesTest {
         assertThat(late).containsEntry("a", Duration.ofSeconds(10)).containsEntry("b", Duration.ofSeconds(1));
     }
 
+    /** Redis counts in microseconds. */
+    @Test
+    void theShortestPauseIsStored() throws Exception {
+        RedisBackend one = REDIS.backend(ticker);
+        publish(one, "a", Duration.ofNanos(1));
+        List<String> stored = REDIS.server().ask(commands -> commands.zrange(KEY, 0, -1));
+        assertThat(stored).containsExactly("a");
+    }
+
     @Test
     void whatIsOverIsRemovedAndTheKeyExpires() throws Exception {
         RedisBackend one = REDIS.backend(ticker);
@@ -75,7 +85,8 @@ class SharedPausesTest {
             }
             return null;
         });
-        publish(one, "b", Duration.ofSeconds(10));
+        assertThatThrownBy(() -> publish(one, "b", Duration.ofSeconds(10)))
+                .hasRootCauseMessage("instances share at most 1000 pauses at a time");
         publish(one, "a", Duration.ofSeconds(20));
         Double dropped = REDIS.server().ask(commands -> commands.zscore(KEY, "b"));
         assertThat(dropped).isNull();

@@ -14,7 +14,7 @@ public interface SharedPauses {
      * Starts a pause on all instances. Does not block.
      *
      * @param lasting its duration from now
-     * @return completes when the backend has stored it; fails if the backend is unavailable
+     * @return completes when the backend has stored it; fails if it is not stored, as when the backend is unavailable
      */
     CompletionStage<?> publish(String name, Duration lasting);
 

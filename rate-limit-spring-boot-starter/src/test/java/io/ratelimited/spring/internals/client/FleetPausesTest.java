@@ -241,6 +241,23 @@ class FleetPausesTest {
         }
     }
 
+    @Test
+    void beyondThePausesThatAreSharedAPauseHoldsHereOnlyAndTheLogSaysSo(CapturedOutput output) {
+        ConfigurableApplicationContext instance = instance(redis, "rate-limit.clients.partner.key=uri.path");
+        double end = 1e6 * Long.parseLong(redis.ask(commands -> commands.time().get(0))) + 1e9;
+        redis.ask(commands -> {
+            for (int i = 0; i < 1_000; i++) {
+                commands.zadd("rl:{~pauses}", end, i + ":other");
+            }
+            return null;
+        });
+        callAndBeTold(client(instance), "60");
+        assertThatThrownBy(() -> call(client(instance))).isInstanceOf(RateLimitExceededException.class);
+        Threads.untilAsserted(() -> assertThat(output)
+                .contains("The pause of client 'partner' for 1m only applies to this instance,"
+                        + " because it could not be shared: instances share at most 1000 pauses at a time"));
+    }
+
     /**
      * At any time at most eight calls are on their way, so that the server may see eight more at once than the instances let
      * go: its burst is as much larger.

@@ -173,7 +173,7 @@ final class ClientCall {
         this.status = status;
         if (answered.compareAndSet(false, true)) {
             if (redirected) {
-                gate.redirected(pass());
+                gate.admittedThere(pass());
             } else {
                 client.answered(gate, pass(), status, fields);
             }

@@ -32,6 +32,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
  *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
  *       changed the state is about to look. An alarm that comes too early looks again.
+ *   <li>While all who wait follow the response to a call in flight, the alarm is a timeout. A test's clock that advances by
+ *       itself leaves time for the response then. While nobody waits, no alarm is set.
  * </ol>
  */
 final class ClientGate {
@@ -47,9 +49,22 @@ final class ClientGate {
     /** The threads that {@link #drain}, and whether each has to look again. */
     private final Map<Thread, Boolean> draining = new HashMap<>();
 
-    private boolean alarmIsSet;
-    private long alarmAt;
-    private Runnable stopAlarm = () -> {};
+    /** Null if no alarm is set. */
+    private @Nullable Alarm alarm;
+
+    private static final class Alarm {
+
+        private final long at;
+        /** Whether all who wait follow a response. */
+        private final boolean isTimeout;
+
+        private Runnable cancel = () -> {};
+
+        private Alarm(long at, boolean isTimeout) {
+            this.at = at;
+            this.isTimeout = isTimeout;
+        }
+    }
 
     /** A call that waits, with its seat in the room. */
     private final class Waiter implements WaitingRoom.Waiter {
@@ -178,9 +193,8 @@ final class ClientGate {
         Runnable stop = () -> {};
         synchronized (this) {
             waiters.remove(waiter);
-            if (waiters.isEmpty() && alarmIsSet) {
-                alarmIsSet = false;
-                stop = stopAlarm;
+            if (waiters.isEmpty()) {
+                stop = stopAlarm();
             }
         }
         stop.run();
@@ -224,10 +238,10 @@ final class ClientGate {
         drain();
     }
 
-    /** As {@link ClientPace#redirected}. */
-    void redirected(Pass pass) {
+    /** As {@link ClientPace#admittedThere}. */
+    void admittedThere(Pass pass) {
         synchronized (this) {
-            pace.redirected(pass, ticker.nanos());
+            pace.admittedThere(pass, ticker.nanos());
         }
         drain();
     }
@@ -274,24 +288,37 @@ final class ClientGate {
 
     private void look() {
         List<Runnable> due = new ArrayList<>();
-        long alarm = 0;
-        boolean sets = false;
+        Runnable resetAlarm;
         synchronized (this) {
             long now = ticker.nanos();
             long next = letGo(now, due);
-            if (!waiters.isEmpty()) {
-                alarm = refuse(now, next, due);
-                sets = !waiters.isEmpty() && (!alarmIsSet || alarm - alarmAt < 0);
-            }
-            if (sets) {
-                alarmIsSet = true;
-                alarmAt = alarm;
-            }
+            resetAlarm = resetAlarm(refuse(now, next, due), now);
         }
         due.forEach(Runnable::run);
-        if (sets) {
-            setAlarm(alarm);
+        resetAlarm.run();
+    }
+
+    /**
+     * Decides on the alarm, with the lock held.
+     *
+     * @param at the time of the next look, if any call waits
+     * @return sets or stops it, without the lock
+     */
+    private Runnable resetAlarm(long at, long now) {
+        if (waiters.isEmpty()) {
+            return stopAlarm();
         }
+        boolean isTimeout = waiters.stream().allMatch(waiter -> pace.awaitsAnswer(waiter.place, now));
+        if (alarm != null && (alarm.isTimeout ? isTimeout && at == alarm.at : at - alarm.at >= 0)) {
+            return () -> {};
+        }
+        Runnable stop = stopAlarm();
+        Alarm next = new Alarm(at, isTimeout);
+        alarm = next;
+        return () -> {
+            stop.run();
+            setAlarm(next);
+        };
     }
 
     /**
@@ -325,16 +352,24 @@ final class ClientGate {
         return next;
     }
 
-    private void setAlarm(long at) {
-        Runnable unused = ticker.sleepUntil(at, () -> wake(at));
+    /** Forgets the alarm, with the lock held; returns a task that cancels it, without the lock. */
+    private Runnable stopAlarm() {
+        Runnable stop = alarm == null ? () -> {} : alarm.cancel;
+        alarm = null;
+        return stop;
+    }
+
+    private void setAlarm(Alarm set) {
+        Runnable cancel =
+                set.isTimeout ? ticker.schedule(set.at, () -> wake(set)) : ticker.sleepUntil(set.at, () -> wake(set));
+        boolean isNeeded;
         synchronized (this) {
-            if (alarmIsSet && alarmAt == at) {
-                Runnable before = stopAlarm;
-                stopAlarm = unused;
-                unused = before;
-            }
+            isNeeded = alarm == set;
+            set.cancel = cancel;
         }
-        unused.run();
+        if (!isNeeded) {
+            cancel.run();
+        }
     }
 
     /**
@@ -357,10 +392,10 @@ final class ClientGate {
         return earliest;
     }
 
-    private void wake(long at) {
+    private void wake(Alarm rung) {
         synchronized (this) {
-            if (alarmIsSet && alarmAt == at) {
-                alarmIsSet = false;
+            if (alarm == rung) {
+                alarm = null;
             }
         }
         drain();

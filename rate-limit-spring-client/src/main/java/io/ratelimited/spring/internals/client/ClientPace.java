@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  *       response.
  *   <li>A quota holds the calls to the {@link Scope} in which responses have named it: one path at first.
  *   <li>A quota is over {@code maxPause} after the last response that named it. Then one call proceeds alone in its scope, and
- *       the others there follow its response. A response to a later call in its scope that does not name it ends it.
+ *       the others there follow its response. A success of a later call in its scope that does not name it ends it.
  * </ol>
  */
 final class ClientPace {
@@ -199,16 +199,16 @@ final class ClientPace {
     }
 
     /**
-     * Notes that another host has responded to a call, behind a redirect: the remote service has admitted the call, and its own
-     * statement about limits is not known.
+     * Notes that the remote service has admitted a call, and has stated nothing about limits: another host has responded behind
+     * a redirect, or the response is no success, so that a part of the service may have sent it that knows no limits.
      */
-    void redirected(Pass pass, long now) {
+    void admittedThere(Pass pass, long now) {
         probing = probing && pass != probe;
         quotas.removeIf(quota -> quota.isAskedBy(pass));
         failed(pass, now);
     }
 
-    /** Notes that a call has got a response. */
+    /** Notes that a call has got a response that states limits, is a success, or rejects the call. */
     void answered(Pass pass, ResponseLimits answer, boolean refused, long now) {
         if (pass == probe && !refused) {
             probing = false;

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.client;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.backend.SharedPauses;
+import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
@@ -59,7 +60,7 @@ final class FleetPauses {
         return end == null ? 0 : Math.max(0, end - ticker.nanos());
     }
 
-    /** Reports a pause of a gate to all instances. Waits for nothing; without the backend, the pause holds here only. */
+    /** Reports a pause of a gate to all instances. Waits for nothing; if it cannot be shared, it holds here only. */
     void publish(String gate, long nanos) {
         Duration lasting = Duration.ofNanos(Math.min(nanos, maxPauseNanos));
         CompletionStage<?> published;
@@ -74,7 +75,8 @@ final class FleetPauses {
                 failing.set(false);
             } else if (failing.compareAndSet(false, true)) {
                 LOG.warn("The pause of client '" + client + "' for " + PropertyText.of(lasting)
-                        + " only applies to this instance, because it could not be shared: " + failure.getMessage());
+                        + " only applies to this instance, because it could not be shared: "
+                        + CallResult.unwrap(failure).getMessage());
             }
         });
     }

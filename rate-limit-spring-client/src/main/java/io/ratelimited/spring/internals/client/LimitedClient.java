@@ -45,7 +45,11 @@ public final class LimitedClient {
 
     private static final int MAX_WAITING = 1_000;
 
-    /** From this status on, an answer without a statement about limits does not say that there are none. */
+    /** From this status on, and below the next, an answer without a statement about limits says that there are none. */
+    private static final int SUCCESS = 200;
+
+    private static final int REDIRECTION = 300;
+    /** From this status on, an answer without a statement about limits does not say that the call was admitted. */
     private static final int SERVER_ERROR = 500;
 
     /** A call that takes less time has not waited: that is the cost of a decision. */
@@ -288,10 +292,13 @@ public final class LimitedClient {
                 fleet.publish(gate.digest(), pause);
             }
         }
-        if ((status >= SERVER_ERROR || isOld) && pause == 0 && quotas.isEmpty()) {
+        boolean successful = status >= SUCCESS && status < REDIRECTION;
+        if (refused || pause > 0 || !quotas.isEmpty() || (successful && !isOld)) {
+            gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
+        } else if (status >= SERVER_ERROR || isOld) {
             gate.failed(pass);
         } else {
-            gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
+            gate.admittedThere(pass);
         }
     }
 

@@ -214,6 +214,60 @@ class ClientAttacksTest {
         });
     }
 
+    /** Gateways and validation respond before the limit of the service is asked. */
+    @ParameterizedTest
+    @ValueSource(ints = {301, 304, 400, 401, 404, 429, 500})
+    void onlyASuccessEndsWhatWasSaid(int status) {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/orders")).answered(200, quarterIsNear());
+            client.enter(request("/orders")).answered(status, name -> null);
+            client.enter(request("/orders"));
+            for (int i = 0; i < 10; i++) {
+                assertRefusedBy("clients.partner", client, "/orders");
+            }
+        });
+    }
+
+    private static Function<String, List<String>> quarterIsNear() {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of("\"x\";r=27;t=60");
+            case "RateLimit-Policy" -> List.of("\"x\";q=100;w=60");
+            default -> null;
+        };
+    }
+
+    /** It was admitted. Otherwise calls to a path without successes would be sent one at a time for ever. */
+    @ParameterizedTest
+    @ValueSource(ints = {304, 404})
+    void anyResponseOfTheServiceEndsAQuotaThatIsOver(int status) {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            ticker.advance(Duration.ofSeconds(60));
+            ClientCall alone = client.enter(request("/export"));
+            assertRefusedBy("clients.partner", client, "/export");
+            alone.answered(status, name -> null);
+            client.enter(request("/export"));
+            client.enter(request("/export"));
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {304, 404})
+    void anyResponseOfTheServiceReleasesTheCallsAfterAPause(int status) {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            ticker.advance(Duration.ofSeconds(10));
+            ClientCall alone = client.enter(request("/"));
+            assertRefusedBy("clients.partner", client);
+            alone.answered(status, name -> null);
+            client.enter(request("/"));
+            client.enter(request("/"));
+        });
+    }
+
     /** Otherwise each response of the cache would hold its path again, or end what the service has said since. */
     @Test
     void aResponseOfACacheSaysNothingOfQuotas() {

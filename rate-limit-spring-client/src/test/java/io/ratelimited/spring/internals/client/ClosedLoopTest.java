@@ -130,9 +130,10 @@ class ClosedLoopTest {
             Server server, ClientGate gate, Supplier<String> calls, Pass pass, boolean afterFirst, long thinkNanos) {
         Map<String, List<String>> fields = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         int status = server.answer(fields);
+        boolean rejects = status == 429;
         if (status == 200) {
             admitted++;
-        } else {
+        } else if (rejects) {
             refused++;
             refusedAfterFirstAnswer += afterFirst ? 1 : 0;
         }
@@ -143,7 +144,11 @@ class ClosedLoopTest {
             if (answer.retryAfterNanos() > 0) {
                 gate.pause(answer.retryAfterNanos());
             }
-            gate.answered(pass, answer, status != 200);
+            if (status == 200 || rejects || !answer.quotas().isEmpty()) {
+                gate.answered(pass, answer, rejects);
+            } else {
+                gate.admittedThere(pass);
+            }
             after(thinkNanos, () -> call(server, gate, calls, thinkNanos));
         });
     }
@@ -282,6 +287,34 @@ class ClosedLoopTest {
             loop.latency = 1 + loop.random.nextInt(1_500_000_000);
             loop.run(loop.thisLibrary(limit, HeaderStyle.STANDARD), loop.gate(), Duration.ofMinutes(2), think(limit));
             assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
+        }
+    }
+
+    /** As of a gateway, or of validation in front of the limit: such responses neither count there nor state anything. */
+    @ParameterizedTest
+    @CsvSource({
+        "TOKEN_BUCKET, 20/s, 95",
+        "TOKEN_BUCKET, 100/10s, 95",
+        "FIXED_WINDOW, 100/10s, 95",
+        // Where the calls of this side are counted, those without a statement are, too: a quarter more.
+        "SLIDING_WINDOW, 100/10s, 80",
+        "SLIDING_LOG, 100/10s, 80"
+    })
+    void aQuotaIsKeptBetweenErrorsThatStateNothing(Algorithm algorithm, String rate, long percent) {
+        Limit limit = Limit.of("partner", algorithm).rate(rate).build();
+        for (int seed = 0; seed < 10; seed++) {
+            ClosedLoopTest loop = new ClosedLoopTest();
+            loop.random.setSeed(seed);
+            Server limited = loop.thisLibrary(limit, HeaderStyle.STANDARD);
+            Server behindGateway = fields -> loop.random.nextInt(4) == 0 ? 404 : limited.answer(fields);
+            loop.run(behindGateway, loop.gate(), Duration.ofMinutes(1), think(limit));
+            long allowed = algorithm == Algorithm.SLIDING_WINDOW
+                    ? 545
+                    : limit.rate().permits()
+                            * Duration.ofMinutes(1).toNanos()
+                            / limit.rate().period().toNanos();
+            assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
+            assertThat(loop.admitted).as("seed %s", seed).isGreaterThanOrEqualTo(allowed * percent / 100);
         }
     }
 
@@ -669,7 +702,11 @@ class ClosedLoopTest {
                     if (refused) {
                         gate.pause(Duration.ofSeconds(1 + random.nextInt(20)).toNanos());
                     }
-                    gate.answered(ended, anyAnswer(), refused);
+                    if (!refused && random.nextInt(4) == 0) {
+                        gate.admittedThere(ended);
+                    } else {
+                        gate.answered(ended, anyAnswer(), refused);
+                    }
                 }
             }
             inFlight.forEach(pass -> gate.answered(pass, ResponseLimits.SILENT, false));
