@@ -229,6 +229,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring.internals.aop.ReactiveCalls",
                         "io.ratelimited.spring.internals.aop.ReactiveCalls$Subscribed",
                         "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$ReactiveConfiguration",
+                        "io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration$BootsReactiveConfiguration",
                         "io.ratelimited.spring.internals.call.Continuations$Parallel",
                         "io.ratelimited.spring.internals.call.EventLoops$Reactor",
                         "io.ratelimited.spring.internals.client.FollowingConnector",

@@ -7,7 +7,7 @@ import okhttp3.Interceptor;
  *
  * <p>Experimental: may change in a minor release.
  *
- * <p>The application context has one bean of this type if properties name a client. Add it as the last application interceptor, so that it receives each attempt of an SDK, and the request with the changes of all other interceptors:
+ * <p>The application context has one bean of this type, which admits every call if limits are disabled or no property names a client. Add it as the last application interceptor, so that it receives each attempt of an SDK, and the request with the changes of all other interceptors:
  *
  * <pre>{@code
  * new OkHttpClient.Builder().addInterceptor(limits).build()

@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.UnlimitedOkHttpAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.graphql.GraphQlRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
@@ -53,6 +54,7 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
         RateLimitTestAutoConfiguration.class,
         RateLimitAutoConfiguration.class,
         ClientRateLimitAutoConfiguration.class,
+        UnlimitedOkHttpAutoConfiguration.class,
         ServletRateLimitAutoConfiguration.class,
         ReactiveRateLimitAutoConfiguration.class,
         GraphQlRateLimitAutoConfiguration.class

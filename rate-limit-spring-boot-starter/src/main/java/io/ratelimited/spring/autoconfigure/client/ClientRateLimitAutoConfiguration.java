@@ -9,19 +9,19 @@ import io.ratelimited.spring.internals.bean.InternalConfiguration;
 import io.ratelimited.spring.internals.boot.OnEnabledCondition;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.client.BlockingClientInterceptor;
+import io.ratelimited.spring.internals.client.ClientBeans;
 import io.ratelimited.spring.internals.client.ClientProperties;
 import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.client.OkHttpInterceptor;
-import io.ratelimited.spring.internals.client.OwnBuilders;
 import io.ratelimited.spring.internals.client.ReactiveClientFilter;
 import io.ratelimited.spring.internals.client.ResponseHeaders;
 import io.ratelimited.spring.internals.client.SentOnce;
-import io.ratelimited.spring.internals.client.UnlimitedClients;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import okhttp3.OkHttpClient;
 import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
@@ -30,6 +30,7 @@ import org.springframework.ai.anthropic.http.okhttp.AnthropicHttpClientBuilderCu
 import org.springframework.ai.openai.http.okhttp.OpenAiHttpClientBuilderCustomizer;
 import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -44,6 +45,7 @@ import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpCon
 import org.springframework.boot.http.client.reactive.ClientHttpConnectorBuilder;
 import org.springframework.boot.http.client.reactive.HttpComponentsClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestClientCustomizer;
+import org.springframework.boot.restclient.RestTemplateBuilder;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
 import org.springframework.context.ApplicationContext;
@@ -54,8 +56,8 @@ import org.springframework.context.annotation.Role;
 import org.springframework.context.event.ContextClosedEvent;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
-import org.springframework.http.client.ClientHttpRequestInterceptor;
 import org.springframework.util.ClassUtils;
+import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
@@ -75,6 +77,12 @@ public final class ClientRateLimitAutoConfiguration {
     private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
     private static final String OK_HTTP = "okhttp3.OkHttpClient";
 
+    /**
+     * The clients for all that limits calls. A bean that takes part in decisions, such as an observer, may itself call others, so
+     * the limits of its client cannot be made before it.
+     */
+    record LaterClients(Supplier<LimitedClients> clients) {}
+
     /** The clients, and the end of their waits, in the context of a hierarchy that has the limits. */
     @InternalConfiguration
     @ConditionalOnMissingBean(LimitedClients.class)
@@ -87,10 +95,12 @@ public final class ClientRateLimitAutoConfiguration {
                 LimitRegistry registry,
                 LimitEnforcer enforcer,
                 ObjectProvider<RateLimitHeaderReader> readers,
+                ObjectProvider<ClientBeans<?>> kinds,
                 ConfigurableListableBeanFactory beans) {
             Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
-            ClassLoader loader = getClass().getClassLoader();
-            if (Stream.of(REST_CLIENT, WEB_CLIENT, OK_HTTP).noneMatch(name -> ClassUtils.isPresent(name, loader))) {
+            ClassLoader loader = beans.getBeanClassLoader();
+            if (Stream.of(REST_CLIENT, WEB_CLIENT, OK_HTTP).noneMatch(name -> ClassUtils.isPresent(name, loader))
+                    && kinds.stream().noneMatch(ClientBeans::exist)) {
                 throw new InvalidRateLimitException(
                         "Property rate-limit.clients has " + clients.keySet()
                                 + ", but nothing on the class path builds clients that can be limited",
@@ -98,6 +108,11 @@ public final class ClientRateLimitAutoConfiguration {
             }
             return new LimitedClients(
                     clients, registry, enforcer, readers.getIfAvailable(() -> ResponseHeaders::read), beans);
+        }
+
+        @InternalBean("io.ratelimited.rateLimitLaterClients")
+        LaterClients rateLimitLaterClients(ObjectProvider<LimitedClients> clients) {
+            return new LaterClients(SingletonSupplier.of(clients::getObject));
         }
 
         /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
@@ -127,9 +142,9 @@ public final class ClientRateLimitAutoConfiguration {
         @InternalBean("io.ratelimited.sentOnce")
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
-                LimitedClients clients) {
-            return builder ->
-                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+                LaterClients later) {
+            SentOnce once = new SentOnce(later.clients());
+            return builder -> builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(once));
         }
     }
 
@@ -145,167 +160,190 @@ public final class ClientRateLimitAutoConfiguration {
         @InternalBean("io.ratelimited.sentOnceWithoutThread")
         @Order(Ordered.HIGHEST_PRECEDENCE)
         ClientHttpConnectorBuilderCustomizer<HttpComponentsClientHttpConnectorBuilder> sentOnceWithoutThread(
-                LimitedClients clients) {
-            return builder ->
-                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+                LaterClients later) {
+            SentOnce once = new SentOnce(later.clients());
+            return builder -> builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(once));
         }
     }
 
     /**
-     * Blocking clients. The last customizer, so that its interceptor stands innermost. Without any client of the properties there
-     * is no interceptor: with one, Spring keeps request bodies in memory.
+     * Blocking clients of Spring. Without any client of the properties there is no interceptor: with one, Spring keeps request
+     * bodies in memory.
      */
     @InternalConfiguration
-    @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
+    @ConditionalOnClass(RestClient.class)
     static class BlockingConfiguration {
 
+        /** Made for the first that calls others by it: limits whose calls all wait without threads are told from others. */
         @InternalBean("io.ratelimited.rateLimitClientInterceptor")
-        BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
-            return new BlockingClientInterceptor(clients);
+        @Lazy
+        BlockingClientInterceptor rateLimitClientInterceptor(LaterClients later) {
+            return new BlockingClientInterceptor(later.clients());
         }
 
-        @InternalBean("io.ratelimited.rateLimitRestClientCustomizer")
-        @Order(Ordered.LOWEST_PRECEDENCE)
-        RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
-            return builder -> builder.requestInterceptor(interceptor);
-        }
-
-        @InternalBean("io.ratelimited.rateLimitRestTemplateCustomizer")
-        @Order(Ordered.LOWEST_PRECEDENCE)
-        RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
-            return template -> template.getInterceptors().add(interceptor);
-        }
-
-        @InternalBean("io.ratelimited.rateLimitOwnBlockingBuilders")
-        static OwnBuilders rateLimitOwnBlockingBuilders(ObjectProvider<BlockingClientInterceptor> interceptors) {
-            return new OwnBuilders(bean -> {
-                if (bean instanceof RestClient.Builder builder) {
-                    builder.requestInterceptors(all -> limit(all, interceptors));
-                } else if (bean instanceof RestTemplate template) {
-                    limit(template.getInterceptors(), interceptors);
-                }
-            });
-        }
-
-        private static void limit(
-                List<ClientHttpRequestInterceptor> all, ObjectProvider<BlockingClientInterceptor> interceptors) {
-            if (all.stream().noneMatch(BlockingClientInterceptor.class::isInstance)) {
-                all.add(interceptors.getObject());
-            }
-        }
-
-        @InternalBean("io.ratelimited.rateLimitBlockingRedirects")
-        static ClientHttpRequestFactoryBuilderCustomizer<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
-                LimitedClients clients, ListableBeanFactory beans, ObjectProvider<HttpClientSettings> settings) {
-            return builder -> FollowedRedirects.canBeFollowed(
-                            "RestClient and RestTemplate",
-                            ClientHttpRequestFactoryBuilderCustomizer.class,
-                            clients,
-                            beans,
-                            settings)
-                    ? FollowedRedirects.Factories.of(builder, clients)
-                    : builder;
-        }
-
-        @InternalBean("io.ratelimited.rateLimitUnlimitedRestClientBuilders")
-        @Lazy(false)
-        static UnlimitedClients<RestClient.Builder> rateLimitUnlimitedRestClientBuilders(
-                ConfigurableListableBeanFactory beans) {
-            return new UnlimitedClients<>(
+        @InternalBean("io.ratelimited.rateLimitRestClientBuilders")
+        static ClientBeans<RestClient.Builder> rateLimitRestClientBuilders(
+                ConfigurableListableBeanFactory beans, ObjectProvider<BlockingClientInterceptor> interceptor) {
+            return new ClientBeans<>(
                     beans,
                     RestClient.Builder.class,
+                    builder -> {
+                        builder.requestInterceptors(
+                                all -> interceptor.getObject().addTo(all));
+                        return builder;
+                    },
                     BlockingConfiguration::isLimited,
                     "Create it with RestClientBuilderConfigurer.configure(RestClient.builder()).");
         }
 
-        @InternalBean("io.ratelimited.rateLimitUnlimitedRestClients")
-        @Lazy(false)
-        static UnlimitedClients<RestClient> rateLimitUnlimitedRestClients(ConfigurableListableBeanFactory beans) {
-            return new UnlimitedClients<>(
+        @InternalBean("io.ratelimited.rateLimitRestTemplates")
+        static ClientBeans<RestTemplate> rateLimitRestTemplates(
+                ConfigurableListableBeanFactory beans, ObjectProvider<BlockingClientInterceptor> interceptor) {
+            return new ClientBeans<>(
+                    beans,
+                    RestTemplate.class,
+                    template -> {
+                        interceptor.getObject().addTo(template.getInterceptors());
+                        return template;
+                    },
+                    template -> BlockingClientInterceptor.isIn(template.getInterceptors()),
+                    "Build it with a RestTemplateBuilder of Spring Boot.");
+        }
+
+        @InternalBean("io.ratelimited.rateLimitRestClients")
+        static ClientBeans<RestClient> rateLimitRestClients(ConfigurableListableBeanFactory beans) {
+            return new ClientBeans<>(
                     beans,
                     RestClient.class,
+                    UnaryOperator.identity(),
                     client -> isLimited(client.mutate()),
                     "Build it with a RestClient.Builder of Spring Boot.");
         }
 
-        @InternalBean("io.ratelimited.rateLimitUnlimitedRestTemplates")
-        @Lazy(false)
-        static UnlimitedClients<RestTemplate> rateLimitUnlimitedRestTemplates(ConfigurableListableBeanFactory beans) {
-            return new UnlimitedClients<>(
-                    beans,
-                    RestTemplate.class,
-                    template ->
-                            template.getInterceptors().stream().anyMatch(BlockingClientInterceptor.class::isInstance),
-                    "Build it with a RestTemplateBuilder of Spring Boot.");
-        }
-
         private static boolean isLimited(RestClient.Builder builder) {
             AtomicBoolean limited = new AtomicBoolean();
-            builder.requestInterceptors(
-                    all -> limited.set(all.stream().anyMatch(BlockingClientInterceptor.class::isInstance)));
+            builder.requestInterceptors(all -> limited.set(BlockingClientInterceptor.isIn(all)));
             return limited.get();
         }
     }
 
-    /** Clients without threads. The last customizer, so that its filter stands innermost. */
+    /** What Spring Boot builds blocking clients by. The last customizers, so that the interceptor stands innermost. */
     @InternalConfiguration
-    @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
-    static class ReactiveConfiguration {
+    @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
+    static class BootsBlockingConfiguration {
 
-        @InternalBean("io.ratelimited.rateLimitClientFilter")
-        ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
-            return new ReactiveClientFilter(clients);
-        }
+        private static final String TEMPLATES = "io.ratelimited.rateLimitRestTemplateCustomizer";
 
-        @InternalBean("io.ratelimited.rateLimitWebClientCustomizer")
+        @InternalBean("io.ratelimited.rateLimitRestClientCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
-        WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
-            return builder -> builder.filter(filter);
+        RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
+            return builder -> builder.requestInterceptors(interceptor::addTo);
         }
 
-        @InternalBean("io.ratelimited.rateLimitOwnBuilders")
-        static OwnBuilders rateLimitOwnBuilders(ObjectProvider<ReactiveClientFilter> filters) {
-            return new OwnBuilders(bean -> {
-                if (bean instanceof WebClient.Builder builder && !isLimited(builder)) {
-                    builder.filter(filters.getObject());
-                }
-            });
+        @InternalBean(TEMPLATES)
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
+            return template -> interceptor.addTo(template.getInterceptors());
         }
 
-        @InternalBean("io.ratelimited.rateLimitReactiveRedirects")
-        static ClientHttpConnectorBuilderCustomizer<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
-                LimitedClients clients, ListableBeanFactory beans, ObjectProvider<HttpClientSettings> settings) {
+        /** A builder is immutable, and another one, of this very class, takes its place. It has a customizer once. */
+        @InternalBean("io.ratelimited.rateLimitRestTemplateBuilders")
+        static ClientBeans<RestTemplateBuilder> rateLimitRestTemplateBuilders(
+                ConfigurableListableBeanFactory beans,
+                @Qualifier(TEMPLATES) ObjectProvider<RestTemplateCustomizer> customizer) {
+            return new ClientBeans<>(
+                    beans,
+                    RestTemplateBuilder.class,
+                    builder -> canBeReplaced(builder) ? builder.additionalCustomizers(customizer.getObject()) : builder,
+                    BootsBlockingConfiguration::canBeReplaced,
+                    "Make the bean a RestTemplateBuilder, not a subclass of it.");
+        }
+
+        private static boolean canBeReplaced(RestTemplateBuilder builder) {
+            return builder.getClass() == RestTemplateBuilder.class;
+        }
+
+        @InternalBean("io.ratelimited.rateLimitBlockingRedirects")
+        static ClientHttpRequestFactoryBuilderCustomizer<ClientHttpRequestFactoryBuilder<?>> rateLimitBlockingRedirects(
+                LaterClients later,
+                RateLimitProperties properties,
+                ListableBeanFactory beans,
+                ObjectProvider<HttpClientSettings> settings) {
             return builder -> FollowedRedirects.canBeFollowed(
-                            "WebClient", ClientHttpConnectorBuilderCustomizer.class, clients, beans, settings)
-                    ? FollowedRedirects.Connectors.of(builder, clients)
+                            "RestClient and RestTemplate",
+                            ClientHttpRequestFactoryBuilderCustomizer.class,
+                            properties,
+                            beans,
+                            settings)
+                    ? FollowedRedirects.Factories.of(builder, later.clients())
                     : builder;
         }
+    }
 
-        @InternalBean("io.ratelimited.rateLimitUnlimitedWebClientBuilders")
-        @Lazy(false)
-        static UnlimitedClients<WebClient.Builder> rateLimitUnlimitedWebClientBuilders(
-                ConfigurableListableBeanFactory beans) {
-            return new UnlimitedClients<>(
+    /** Clients of Spring without threads. */
+    @InternalConfiguration
+    @ConditionalOnClass({WebClient.class, Mono.class})
+    static class ReactiveConfiguration {
+
+        /** As {@link BlockingConfiguration#rateLimitClientInterceptor}. */
+        @InternalBean("io.ratelimited.rateLimitClientFilter")
+        @Lazy
+        ReactiveClientFilter rateLimitClientFilter(LaterClients later) {
+            return new ReactiveClientFilter(later.clients());
+        }
+
+        @InternalBean("io.ratelimited.rateLimitWebClientBuilders")
+        static ClientBeans<WebClient.Builder> rateLimitWebClientBuilders(
+                ConfigurableListableBeanFactory beans, ObjectProvider<ReactiveClientFilter> filter) {
+            return new ClientBeans<>(
                     beans,
                     WebClient.Builder.class,
+                    builder -> {
+                        builder.filters(all -> filter.getObject().addTo(all));
+                        return builder;
+                    },
                     ReactiveConfiguration::isLimited,
                     "Apply the beans of type WebClientCustomizer to it.");
         }
 
-        @InternalBean("io.ratelimited.rateLimitUnlimitedWebClients")
-        @Lazy(false)
-        static UnlimitedClients<WebClient> rateLimitUnlimitedWebClients(ConfigurableListableBeanFactory beans) {
-            return new UnlimitedClients<>(
+        @InternalBean("io.ratelimited.rateLimitWebClients")
+        static ClientBeans<WebClient> rateLimitWebClients(ConfigurableListableBeanFactory beans) {
+            return new ClientBeans<>(
                     beans,
                     WebClient.class,
+                    UnaryOperator.identity(),
                     client -> isLimited(client.mutate()),
                     "Build it with a WebClient.Builder of Spring Boot.");
         }
 
         private static boolean isLimited(WebClient.Builder builder) {
             AtomicBoolean limited = new AtomicBoolean();
-            builder.filters(all -> limited.set(all.stream().anyMatch(ReactiveClientFilter.class::isInstance)));
+            builder.filters(all -> limited.set(ReactiveClientFilter.isIn(all)));
             return limited.get();
+        }
+    }
+
+    /** As {@link BootsBlockingConfiguration}, for {@code WebClient}. */
+    @InternalConfiguration
+    @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
+    static class BootsReactiveConfiguration {
+
+        @InternalBean("io.ratelimited.rateLimitWebClientCustomizer")
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
+            return builder -> builder.filters(filter::addTo);
+        }
+
+        @InternalBean("io.ratelimited.rateLimitReactiveRedirects")
+        static ClientHttpConnectorBuilderCustomizer<ClientHttpConnectorBuilder<?>> rateLimitReactiveRedirects(
+                LaterClients later,
+                RateLimitProperties properties,
+                ListableBeanFactory beans,
+                ObjectProvider<HttpClientSettings> settings) {
+            return builder -> FollowedRedirects.canBeFollowed(
+                            "WebClient", ClientHttpConnectorBuilderCustomizer.class, properties, beans, settings)
+                    ? FollowedRedirects.Connectors.of(builder, later.clients())
+                    : builder;
         }
     }
 
@@ -315,8 +353,8 @@ public final class ClientRateLimitAutoConfiguration {
     static class OkHttpConfiguration {
 
         @InternalBean("io.ratelimited.rateLimitInterceptor")
-        RateLimitInterceptor rateLimitInterceptor(LimitedClients clients) {
-            return new OkHttpInterceptor(clients);
+        RateLimitInterceptor rateLimitInterceptor(LaterClients later) {
+            return new OkHttpInterceptor(later.clients());
         }
 
         /** The last customizer, so that its interceptor stands innermost. */

@@ -1,14 +1,15 @@
 package io.ratelimited.spring.autoconfigure.client;
 
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.internals.client.FollowingConnector;
 import io.ratelimited.spring.internals.client.FollowingRequestFactory;
-import io.ratelimited.spring.internals.client.LimitedClient;
 import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.text.LogText;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ListableBeanFactory;
@@ -42,7 +43,7 @@ final class FollowedRedirects {
     static boolean canBeFollowed(
             String users,
             Class<?> customizer,
-            LimitedClients clients,
+            RateLimitProperties properties,
             ListableBeanFactory beans,
             ObjectProvider<HttpClientSettings> settings) {
         List<String> others = Arrays.stream(BeanFactoryUtils.beanNamesForTypeIncludingAncestors(beans, customizer))
@@ -52,10 +53,11 @@ final class FollowedRedirects {
         if (!others.isEmpty() && (common == null || common.redirects() != HttpRedirects.DONT_FOLLOW)) {
             LOG.info(
                     "rate-limit.clients "
-                            + clients.all().stream()
-                                    .map(LimitedClient::name)
-                                    .sorted()
-                                    .toList()
+                            + (properties.clients() == null
+                                    ? List.of()
+                                    : properties.clients().keySet().stream()
+                                            .sorted()
+                                            .toList())
                             + " can be paused by a host to which theirs redirect, for max-pause at a time: beans "
                             + others
                             + " customize the HTTP library of " + users + ", which follows redirects itself. Set"
@@ -71,11 +73,12 @@ final class FollowedRedirects {
     }
 
     /** For blocking clients. */
-    record Factories(ClientHttpRequestFactoryBuilder<ClientHttpRequestFactory> builder, LimitedClients clients)
+    record Factories(
+            ClientHttpRequestFactoryBuilder<ClientHttpRequestFactory> builder, Supplier<LimitedClients> clients)
             implements ClientHttpRequestFactoryBuilder<ClientHttpRequestFactory> {
 
         @SuppressWarnings("unchecked") // it makes factories, whatever else they are
-        static Factories of(ClientHttpRequestFactoryBuilder<?> builder, LimitedClients clients) {
+        static Factories of(ClientHttpRequestFactoryBuilder<?> builder, Supplier<LimitedClients> clients) {
             return new Factories((ClientHttpRequestFactoryBuilder<ClientHttpRequestFactory>) builder, clients);
         }
 
@@ -93,11 +96,11 @@ final class FollowedRedirects {
     }
 
     /** For clients without threads. */
-    record Connectors(ClientHttpConnectorBuilder<ClientHttpConnector> builder, LimitedClients clients)
+    record Connectors(ClientHttpConnectorBuilder<ClientHttpConnector> builder, Supplier<LimitedClients> clients)
             implements ClientHttpConnectorBuilder<ClientHttpConnector> {
 
         @SuppressWarnings("unchecked") // as above
-        static Connectors of(ClientHttpConnectorBuilder<?> builder, LimitedClients clients) {
+        static Connectors of(ClientHttpConnectorBuilder<?> builder, Supplier<LimitedClients> clients) {
             return new Connectors((ClientHttpConnectorBuilder<ClientHttpConnector>) builder, clients);
         }
 

@@ -11,6 +11,7 @@ import io.ratelimited.spring.internals.client.FollowingRequestFactory;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -21,9 +22,13 @@ import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeH
 import org.springframework.boot.http.client.autoconfigure.reactive.ReactiveHttpClientAutoConfiguration;
 import org.springframework.boot.restclient.RestTemplateBuilder;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
+import org.springframework.boot.restclient.autoconfigure.RestClientBuilderConfigurer;
 import org.springframework.boot.restclient.autoconfigure.RestTemplateAutoConfiguration;
+import org.springframework.boot.restclient.autoconfigure.RestTemplateBuilderConfigurer;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.http.client.HttpComponentsClientHttpRequestFactory;
 import org.springframework.web.client.HttpClientErrorException.TooManyRequests;
 import org.springframework.web.client.RestClient;
@@ -102,6 +107,62 @@ class ApacheClientTest {
                             .isInstanceOf(WebClientResponseException.TooManyRequests.class);
                     assertThat(calls).hasValue(1);
                 });
+    }
+
+    /** Nothing shows whether a builder has a request factory, so it gets none. */
+    @Test
+    void aBuilderOfTheApplicationRepeatsACallUnlessSpringBootConfiguresIt() {
+        for (boolean configured : List.of(false, true)) {
+            calls.set(0);
+            limited("localhost")
+                    .withUserConfiguration(configured ? Configured.class : Plain.class)
+                    .run(context -> {
+                        RestClient client =
+                                context.getBean(RestClient.Builder.class).build();
+                        assertThatThrownBy(
+                                        () -> client.get().uri(url).retrieve().toBodilessEntity())
+                                .isInstanceOf(TooManyRequests.class);
+                        assertThat(calls).hasValue(configured ? 1 : 2);
+                    });
+            calls.set(0);
+            limited("localhost")
+                    .withUserConfiguration(configured ? Configured.class : Plain.class)
+                    .run(context -> {
+                        RestTemplate template =
+                                context.getBean(RestTemplateBuilder.class).build();
+                        assertThatThrownBy(() -> template.getForObject(url, String.class))
+                                .isInstanceOf(TooManyRequests.class);
+                        assertThat(calls).hasValue(configured ? 1 : 2);
+                    });
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Plain {
+
+        @Bean
+        RestClient.Builder builder() {
+            return RestClient.builder();
+        }
+
+        @Bean
+        RestTemplateBuilder templates() {
+            return new RestTemplateBuilder();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Configured {
+
+        @Bean
+        RestClient.Builder builder(RestClientBuilderConfigurer configurer) {
+            return configurer.configure(RestClient.builder());
+        }
+
+        @Bean
+        RestTemplateBuilder templates(RestTemplateBuilderConfigurer configurer) {
+            return configurer.configure(new RestTemplateBuilder());
+        }
     }
 
     @Test

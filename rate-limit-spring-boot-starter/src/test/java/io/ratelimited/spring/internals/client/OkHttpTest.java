@@ -11,6 +11,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.UnlimitedOkHttpAutoConfiguration;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.io.File;
 import java.io.IOException;
@@ -131,6 +132,7 @@ class OkHttpTest {
         return Contexts.runner(ticker)
                 .withConfiguration(AutoConfigurations.of(
                         ClientRateLimitAutoConfiguration.class,
+                        UnlimitedOkHttpAutoConfiguration.class,
                         HttpClientAutoConfiguration.class,
                         ImperativeHttpClientAutoConfiguration.class,
                         RestClientAutoConfiguration.class))
@@ -425,5 +427,23 @@ class OkHttpTest {
                 .withClassLoader(new FilteredClassLoader(
                         "org.springframework.boot.restclient", "org.springframework.boot.webclient"))
                 .run(context -> assertThat(context).hasNotFailed().hasSingleBean(RateLimitInterceptor.class));
+    }
+
+    /** Code that takes the interceptor does not depend on the properties of an environment. */
+    @ParameterizedTest
+    @ValueSource(strings = {"rate-limit.enabled=false", "rate-limit.limits.calls.rate=1/h"})
+    void withoutLimitsOfClientsEachCallPasses(String property) throws Exception {
+        start();
+        Contexts.runner(ticker)
+                .withConfiguration(AutoConfigurations.of(
+                        ClientRateLimitAutoConfiguration.class, UnlimitedOkHttpAutoConfiguration.class))
+                .withPropertyValues(property)
+                .run(context -> {
+                    assertThat(context).hasNotFailed().hasSingleBean(RateLimitInterceptor.class);
+                    OkHttpClient client = client(context);
+                    assertThat(status(client, url + "/busy")).isEqualTo(429);
+                    assertThat(status(client, url + "/busy")).isEqualTo(429);
+                    assertThat(seen).containsExactly("/busy", "/busy");
+                });
     }
 }

@@ -11,6 +11,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.limit.Sleeper;
@@ -36,6 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -48,8 +50,10 @@ import org.springframework.mock.web.MockHttpServletRequest;
 import org.springframework.mock.web.MockHttpServletResponse;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.client.RestTemplate;
 import org.springframework.web.context.request.RequestContextHolder;
 import org.springframework.web.context.request.ServletRequestAttributes;
+import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Mono;
 
 /** Callers who wait often to take the threads that serve requests, and those who leave while they wait. */
@@ -173,6 +177,24 @@ class ThreadsAttacksTest {
                         "Waiting calls can block the threads of all requests: max-waiting of slow allows more than half"
                                 + " of the 200 threads to wait. Lower it to 100, return a CompletableFuture or a reactive type from the"
                                 + " methods, or use virtual threads (spring.threads.virtual.enabled).");
+    }
+
+    /** Of the classes that Spring has, only those that the application calls others by count. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aLimitOfClientsIsReportedIfTheyBlock(boolean block, CapturedOutput output) {
+        WebApplicationContextRunner runner = servlet.withConfiguration(
+                        AutoConfigurations.of(ClientRateLimitAutoConfiguration.class))
+                .withBean(WebClient.Builder.class, WebClient::builder)
+                .withPropertyValues(
+                        "rate-limit.limits.slow.max-waiting=101",
+                        "rate-limit.clients.partner.hosts=partner",
+                        "rate-limit.clients.partner.limits=slow")
+                .withClassLoader(new FilteredClassLoader("org.springframework.boot.restclient", "okhttp3"));
+        (block ? runner.withBean(RestTemplate.class, RestTemplate::new) : runner)
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output.getAll().contains("Waiting calls can block the threads of all requests"))
+                .isEqualTo(block);
     }
 
     @Test

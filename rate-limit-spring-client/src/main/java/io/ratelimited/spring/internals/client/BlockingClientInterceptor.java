@@ -3,7 +3,10 @@ package io.ratelimited.spring.internals.client;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpRequest;
@@ -16,16 +19,34 @@ import org.springframework.http.client.ClientHttpResponse;
  * Limits the calls of {@code RestClient} and {@code RestTemplate}. Stands innermost, next to the network: each attempt of an
  * interceptor that retries counts, and the request has all that others add. Thread-safe.
  */
-public final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, Ordered {
+public final class BlockingClientInterceptor
+        implements ClientHttpRequestInterceptor, Ordered, SmartInitializingSingleton {
 
     /** The limited call that a thread makes. */
     private static final ThreadLocal<ClientCall> CALL = new ThreadLocal<>();
 
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
 
-    public BlockingClientInterceptor(LimitedClients clients) {
+    /** @param clients whose hosts are limited; asked for no earlier than a call or the end of startup */
+    public BlockingClientInterceptor(Supplier<LimitedClients> clients) {
         this.clients = clients;
-        clients.all().forEach(client -> client.usedBy(true));
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        clients.get().all().forEach(client -> client.usedBy(true));
+    }
+
+    /** Returns whether calls pass the limits. */
+    public static boolean isIn(List<ClientHttpRequestInterceptor> all) {
+        return all.stream().anyMatch(BlockingClientInterceptor.class::isInstance);
+    }
+
+    /** Limits calls that do not yet pass the limits, behind the interceptors that are there. */
+    public void addTo(List<ClientHttpRequestInterceptor> all) {
+        if (!isIn(all)) {
+            all.add(this);
+        }
     }
 
     @Override
@@ -36,7 +57,7 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
     @Override
     public ClientHttpResponse intercept(HttpRequest request, byte[] body, ClientHttpRequestExecution execution)
             throws IOException {
-        LimitedClient client = clients.of(request.getURI());
+        LimitedClient client = clients.get().of(request.getURI());
         if (client == null) {
             return execute(null, request, body, execution); // which may be made while a limited one is
         }

@@ -22,10 +22,11 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
     static final String LIMITED = "io.ratelimited.limited";
 
     private final HttpLibrary<ClientHttpConnector> library;
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
 
     /** @param still makes the same library, which follows no redirects */
-    public FollowingConnector(ClientHttpConnector usual, Supplier<ClientHttpConnector> still, LimitedClients clients) {
+    public FollowingConnector(
+            ClientHttpConnector usual, Supplier<ClientHttpConnector> still, Supplier<LimitedClients> clients) {
         this.library = new HttpLibrary<>(usual, still);
         this.clients = clients;
     }
@@ -43,7 +44,7 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
 
     private Mono<ClientHttpResponse> follow(
             ClientCall call, Hop hop, Function<? super ClientHttpRequest, Mono<Void>> writer) {
-        call.answersFrom(hop.isOf(call, clients));
+        call.answersFrom(hop.isOf(call, clients.get()));
         return library.still()
                 .connect(hop.method(), hop.uri(), request -> writer.apply(reduced(hop, request)))
                 .flatMap(response -> {

@@ -23,11 +23,13 @@ import org.springframework.util.FastByteArrayOutputStream;
 public final class FollowingRequestFactory extends AbstractClientHttpRequestFactoryWrapper implements DisposableBean {
 
     private final HttpLibrary<ClientHttpRequestFactory> library;
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
 
     /** @param still makes the same library, which follows no redirects */
     public FollowingRequestFactory(
-            ClientHttpRequestFactory usual, Supplier<ClientHttpRequestFactory> still, LimitedClients clients) {
+            ClientHttpRequestFactory usual,
+            Supplier<ClientHttpRequestFactory> still,
+            Supplier<LimitedClients> clients) {
         super(usual);
         this.library = new HttpLibrary<>(usual, still);
         this.clients = clients;
@@ -100,7 +102,7 @@ public final class FollowingRequestFactory extends AbstractClientHttpRequestFact
         }
 
         private ClientHttpResponse send(Hop hop, HttpHeaders headers) throws IOException {
-            call.answersFrom(hop.isOf(call, clients));
+            call.answersFrom(hop.isOf(call, clients.get()));
             ClientHttpRequest request = library.still().createRequest(hop.uri(), hop.method());
             headers.forEach((name, values) -> request.getHeaders().addAll(name, values));
             hop.reduce(request.getHeaders());

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.client;
 
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.io.IOException;
+import java.util.function.Supplier;
 import okhttp3.Call;
 import okhttp3.Headers;
 import okhttp3.MediaType;
@@ -13,24 +14,29 @@ import okio.BufferedSource;
 import okio.ForwardingSource;
 import okio.Okio;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /** As {@link RateLimitInterceptor}. */
-public final class OkHttpInterceptor implements RateLimitInterceptor {
+public final class OkHttpInterceptor implements RateLimitInterceptor, SmartInitializingSingleton {
 
     private static final int SWITCHING_PROTOCOLS = 101;
 
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
 
-    /** @param clients whose hosts are limited */
-    public OkHttpInterceptor(LimitedClients clients) {
+    /** @param clients as for {@link BlockingClientInterceptor} */
+    public OkHttpInterceptor(Supplier<LimitedClients> clients) {
         this.clients = clients;
-        clients.all().forEach(client -> client.usedBy(true));
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        clients.get().all().forEach(client -> client.usedBy(true));
     }
 
     @Override
     public Response intercept(Chain chain) throws IOException {
         Request request = chain.request();
-        LimitedClient client = clients.of(request.url().uri());
+        LimitedClient client = clients.get().of(request.url().uri());
         if (client == null) {
             return chain.proceed(request);
         }
@@ -47,7 +53,7 @@ public final class OkHttpInterceptor implements RateLimitInterceptor {
             return response;
         }
         call.answersFrom(!isOfCache(response)
-                && call.isOf(clients.of(response.request().url().uri())));
+                && call.isOf(clients.get().of(response.request().url().uri())));
         call.answered(response.code(), sentHeaders(response)::values);
         ResponseBody body = response.body();
         if (body == null || response.code() == SWITCHING_PROTOCOLS) {

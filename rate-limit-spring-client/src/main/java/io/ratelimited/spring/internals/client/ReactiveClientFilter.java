@@ -1,7 +1,10 @@
 package io.ratelimited.spring.internals.client;
 
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
@@ -14,18 +17,35 @@ import reactor.util.context.ContextView;
  * Limits the calls of {@code WebClient}. Stands innermost, next to the network: each subscription of a filter that retries
  * counts. Thread-safe.
  */
-public final class ReactiveClientFilter implements ExchangeFilterFunction {
+public final class ReactiveClientFilter implements ExchangeFilterFunction, SmartInitializingSingleton {
 
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
 
-    public ReactiveClientFilter(LimitedClients clients) {
+    /** @param clients as for {@link BlockingClientInterceptor} */
+    public ReactiveClientFilter(Supplier<LimitedClients> clients) {
         this.clients = clients;
-        clients.all().forEach(client -> client.usedBy(false));
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        clients.get().all().forEach(client -> client.usedBy(false));
+    }
+
+    /** Returns whether calls pass the limits. */
+    public static boolean isIn(List<ExchangeFilterFunction> all) {
+        return all.stream().anyMatch(ReactiveClientFilter.class::isInstance);
+    }
+
+    /** Limits calls that do not yet pass the limits, behind the filters that are there. */
+    public void addTo(List<ExchangeFilterFunction> all) {
+        if (!isIn(all)) {
+            all.add(this);
+        }
     }
 
     @Override
     public Mono<ClientResponse> filter(ClientRequest request, ExchangeFunction next) {
-        LimitedClient client = clients.of(request.url());
+        LimitedClient client = clients.get().of(request.url());
         if (client == null) {
             // It may be made while a limited one is, in whose context.
             return next.exchange(request).contextWrite(context -> context.delete(ClientCall.class));

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.client;
 
 import java.io.IOException;
 import java.net.URISyntaxException;
+import java.util.function.Supplier;
 import org.apache.hc.client5.http.HttpRequestRetryStrategy;
 import org.apache.hc.client5.http.impl.DefaultHttpRequestRetryStrategy;
 import org.apache.hc.client5.http.protocol.HttpClientContext;
@@ -16,11 +17,11 @@ import org.apache.hc.core5.util.TimeValue;
  */
 public final class SentOnce implements HttpRequestRetryStrategy {
 
-    private final LimitedClients clients;
+    private final Supplier<LimitedClients> clients;
     private final HttpRequestRetryStrategy others = DefaultHttpRequestRetryStrategy.INSTANCE;
 
     /** @param clients whose calls are sent once */
-    public SentOnce(LimitedClients clients) {
+    public SentOnce(Supplier<LimitedClients> clients) {
         this.clients = clients;
     }
 
@@ -45,7 +46,7 @@ public final class SentOnce implements HttpRequestRetryStrategy {
             return BlockingClientInterceptor.current() != null
                     || context.getAttribute(FollowingConnector.LIMITED) != null
                     || HttpClientContext.cast(context).getRedirectLocations().size() > 0
-                    || clients.of(request.getUri()) != null;
+                    || clients.get().of(request.getUri()) != null;
         } catch (URISyntaxException ex) {
             return true;
         }

@@ -382,7 +382,7 @@ class ClientAttacksTest {
             MockClientHttpRequest request =
                     new MockClientHttpRequest(HttpMethod.GET, URI.create("https://partner.example"));
             BlockingClientInterceptor interceptor =
-                    new BlockingClientInterceptor(context.getBean(LimitedClients.class));
+                    new BlockingClientInterceptor(() -> context.getBean(LimitedClients.class));
             assertThatThrownBy(() -> interceptor.intercept(request, new byte[0], (sent, body) -> broken))
                     .hasMessage("broken");
             assertThat(closed).isTrue();

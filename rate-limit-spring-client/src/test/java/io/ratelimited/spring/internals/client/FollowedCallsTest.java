@@ -196,8 +196,8 @@ class FollowedCallsTest {
 
     private RestClient restClient(LimitedClients clients) {
         return RestClient.builder()
-                .requestFactory(new FollowingRequestFactory(factory("usual"), () -> factory("still"), clients))
-                .requestInterceptor(new BlockingClientInterceptor(clients))
+                .requestFactory(new FollowingRequestFactory(factory("usual"), () -> factory("still"), () -> clients))
+                .requestInterceptor(new BlockingClientInterceptor(() -> clients))
                 .requestInterceptor((request, body, execution) -> inner.intercept(request, body, execution))
                 .build();
     }
@@ -223,8 +223,8 @@ class FollowedCallsTest {
 
     private WebClient webClient(LimitedClients clients) {
         return WebClient.builder()
-                .clientConnector(new FollowingConnector(connector("usual"), () -> connector("still"), clients))
-                .filter(new ReactiveClientFilter(clients))
+                .clientConnector(new FollowingConnector(connector("usual"), () -> connector("still"), () -> clients))
+                .filter(new ReactiveClientFilter(() -> clients))
                 .filter((request, next) -> innerFilter.filter(request, next))
                 .build();
     }

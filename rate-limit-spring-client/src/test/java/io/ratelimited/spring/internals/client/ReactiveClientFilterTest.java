@@ -49,7 +49,7 @@ class ReactiveClientFilterTest {
                             before.run();
                             task.run();
                         })
-                .run(context -> calls.accept(new ReactiveClientFilter(context.getBean(LimitedClients.class))));
+                .run(context -> calls.accept(new ReactiveClientFilter(() -> context.getBean(LimitedClients.class))));
     }
 
     @Test

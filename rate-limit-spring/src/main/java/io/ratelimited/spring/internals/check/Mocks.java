@@ -9,7 +9,7 @@ import org.springframework.util.ReflectionUtils;
  * Mocks of Mockito, which tests have in the place of beans. By reflection, because applications do not have Mockito. The class of
  * a mock says nothing: it may be the class that is mocked.
  */
-final class Mocks {
+public final class Mocks {
 
     private static final @Nullable Method DETAILS = method("org.mockito.Mockito", "mockingDetails", Object.class);
     private static final @Nullable Method IS_MOCK = method("org.mockito.MockingDetails", "isMock");
@@ -19,7 +19,7 @@ final class Mocks {
     /**
      * Returns whether an object is a mock. Lets Mockito start, which may attach an agent: not to be asked about every bean.
      */
-    static boolean isMock(Object object) {
+    public static boolean isMock(Object object) {
         try {
             return DETAILS != null
                     && IS_MOCK != null
