@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.crypto.SecretKey;
 import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -40,6 +41,10 @@ import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.WebFilter;
+import org.springframework.web.server.WebFilterChain;
+import reactor.core.publisher.Mono;
 
 /** Callers with signed tokens: each login has another token, issued at another time. */
 @Tag("spring-boot")
@@ -83,6 +88,15 @@ class JwtCallersTest {
                 assertThat(status(server, path, "ann")).as(path).isEqualTo(429);
                 assertThat(status(server, path, "bob")).as(path).isEqualTo(200);
             }
+        }
+    }
+
+    @Test
+    void areKnownToAFilterBehindSpringSecurityThatCallsALimitedMethod() {
+        try (RunningServer server = Kind.REACTOR_NETTY.startSecured(List.of(App.class, Filter.class, Service.class))) {
+            assertThat(status(server, "/filtered", "ann")).isEqualTo(200);
+            assertThat(status(server, "/filtered", "ann")).isEqualTo(429);
+            assertThat(status(server, "/filtered", "bob")).isEqualTo(200);
         }
     }
 
@@ -168,6 +182,11 @@ class JwtCallersTest {
             return "sold";
         }
 
+        @GetMapping("/filtered")
+        public String filtered() {
+            return "sold";
+        }
+
         @GetMapping("/routed")
         public String routed() {
             return "sold";
@@ -179,6 +198,31 @@ class JwtCallersTest {
                 throw new SoldOut();
             }
             return "sold";
+        }
+    }
+
+    static class Service {
+
+        @RateLimited(name = "filtered", rate = "1/m", key = "principal")
+        public Mono<String> call() {
+            return Mono.just("called");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Filter implements WebFilter {
+
+        private final Service service;
+
+        Filter(Service service) {
+            this.service = service;
+        }
+
+        @Override
+        public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
+            return exchange.getRequest().getPath().value().equals("/filtered")
+                    ? service.call().then(Mono.defer(() -> chain.filter(exchange)))
+                    : chain.filter(exchange);
         }
     }
 

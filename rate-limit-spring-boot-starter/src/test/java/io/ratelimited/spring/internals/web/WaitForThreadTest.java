@@ -126,9 +126,8 @@ class WaitForThreadTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"/remote, rate-limit-handlers-", "/memory, reactor-http-"})
-    void aCallWhoseLimitAsksAServerDoesNotBlockAnEventLoop(String path, String thread) {
-        gate.countDown();
+    @CsvSource({"/remote, boundedElastic-", "/memory, reactor-http-"})
+    void aCallWhoseLimitAsksAServerBlocksNoEventLoopAndDoesNotWaitForSleepers(String path, String thread) {
         assertThat(server.get(path).body()).startsWith(thread);
     }
 

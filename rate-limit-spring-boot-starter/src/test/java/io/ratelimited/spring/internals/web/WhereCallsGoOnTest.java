@@ -231,6 +231,19 @@ class WhereCallsGoOnTest {
         }
     }
 
+    /** A limit that others have reads the principal, and one on Redis the session. */
+    @ParameterizedTest
+    @CsvSource({"/free", "/mono/blocking", "/session"})
+    void onWebFluxWhatAFilterMovesToThreadsThatMayBlockStaysThere(String path) {
+        try (RunningServer server = start(RunningServer.Kind.REACTOR_NETTY, Served.class, Moved.class)) {
+            for (int i = 0; i < REQUESTS; i++) {
+                assertThat(server.get(path).body())
+                        .doesNotStartWith("reactor-http-")
+                        .doesNotContain("lettuce");
+            }
+        }
+    }
+
     @Test
     void noConnectionThatIsKeptOpenHangs() throws Exception {
         int connections = 16;
@@ -458,6 +471,11 @@ class WhereCallsGoOnTest {
             }
         }
 
+        @GetMapping("/mono/blocking")
+        Mono<String> monoOfBlocking() {
+            return Mono.fromSupplier(() -> service.mono().block());
+        }
+
         @GetMapping("/plain")
         @RateLimited("often")
         String plain() {
@@ -560,6 +578,16 @@ class WhereCallsGoOnTest {
         @Override
         public Runnable decorate(Runnable task) {
             throw new IllegalStateException("no tenant");
+        }
+    }
+
+    /** Moves requests to threads that may block. */
+    @Configuration(proxyBeanMethods = false)
+    static class Moved implements WebFilter {
+
+        @Override
+        public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
+            return chain.filter(exchange).subscribeOn(Schedulers.boundedElastic());
         }
     }
 

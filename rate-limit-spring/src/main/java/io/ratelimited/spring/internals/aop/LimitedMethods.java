@@ -10,9 +10,11 @@ import io.ratelimited.spring.internals.limit.LimitProperty;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.limit.ResolvedLimit;
 import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.request.ThreadUse;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -192,7 +194,10 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         if (requests != null && blocking) {
             requests.prepareBlocking(
                     specific,
-                    () -> limits.stream().anyMatch(limit -> limit.limit().blocksThreads()));
+                    () -> limits.stream()
+                            .map(limit -> limit.limit().threadUse())
+                            .max(Comparator.naturalOrder())
+                            .orElse(ThreadUse.NONE));
         }
         boolean proxy = Proxy.isProxyClass(targetClass) || SpringProxy.class.isAssignableFrom(targetClass);
         if (proxy) {

@@ -14,6 +14,7 @@ import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.internals.block.BlockReports;
 import io.ratelimited.spring.internals.overload.CallClasses;
 import io.ratelimited.spring.internals.overload.FoundLimitHistory;
+import io.ratelimited.spring.internals.request.ThreadUse;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.RelaxedNames;
 import java.util.ArrayList;
@@ -198,9 +199,12 @@ public final class ConfiguredLimit implements NamedLimit {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
 
-    /** Returns whether a call that has a thread may block it: until it may go, or until a backend has replied. */
-    public boolean blocksThreads() {
-        return policy() == Policy.WAIT || limiter.source() == null;
+    /** How calls that have a thread use it. */
+    public ThreadUse threadUse() {
+        if (policy() == Policy.WAIT) {
+            return ThreadUse.WAIT;
+        }
+        return limiter.source() == null ? ThreadUse.REPLY : ThreadUse.NONE;
     }
 
     /** Returns how many callers a property lets wait at once, of the limit or of one of its tiers; 0 where none says so. */

@@ -8,9 +8,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,7 +27,7 @@ public final class ContextRequests implements CurrentRequest.Source {
     /** Arguments with which limits were prepared, for contexts that start later. Guarded by this. */
     private final Set<String> read = new HashSet<>();
 
-    private final Map<Method, BooleanSupplier> blocking = new LinkedHashMap<>();
+    private final Map<Method, Supplier<ThreadUse>> blocking = new LinkedHashMap<>();
     private boolean prepared;
 
     /** Adds the requests of a context. */
@@ -100,8 +100,8 @@ public final class ContextRequests implements CurrentRequest.Source {
     }
 
     @Override
-    public synchronized void prepareBlocking(Method method, BooleanSupplier forLimits) {
-        blocking.put(method, forLimits);
-        sources.forEach(source -> source.prepareBlocking(method, forLimits));
+    public synchronized void prepareBlocking(Method method, Supplier<ThreadUse> limits) {
+        blocking.put(method, limits);
+        sources.forEach(source -> source.prepareBlocking(method, limits));
     }
 }

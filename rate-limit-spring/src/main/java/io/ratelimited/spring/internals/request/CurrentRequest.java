@@ -4,9 +4,9 @@ import java.lang.reflect.Method;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
-import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -104,8 +104,8 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
          * Prepares for a limited method whose calls block their thread.
          *
          * @param method of the class of the bean, not of an interface
-         * @param forLimits returns whether its limits may block that thread, too
+         * @param limits returns how its limits use that thread
          */
-        default void prepareBlocking(Method method, BooleanSupplier forLimits) {}
+        default void prepareBlocking(Method method, Supplier<ThreadUse> limits) {}
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import jakarta.annotation.Priority;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.Context;
 import jakarta.ws.rs.core.Response;
 import java.io.IOException;
@@ -52,6 +53,7 @@ final class JerseyRejections implements ExtendedExceptionMapper<Throwable> {
     @Override
     public boolean isMappable(Throwable failure) {
         return failure instanceof Exception
+                && !(failure instanceof WebApplicationException) // the answer of the application
                 && request != null
                 && response != null
                 && refusals.get().isRejection(failure);

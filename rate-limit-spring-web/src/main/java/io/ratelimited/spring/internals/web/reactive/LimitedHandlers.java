@@ -1,6 +1,8 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.internals.call.EventLoops;
+import io.ratelimited.spring.internals.request.ThreadUse;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +30,7 @@ import reactor.core.scheduler.Schedulers;
 /**
  * Calls handlers by the application's other adapters, with the request on the thread. Looks at the exchange as the
  * handler sees it, whose principal a filter behind ours may have set. Also called in the context of a management port,
- * which has adapters of its own. Owns the threads on which handler methods block.
+ * which has adapters of its own. Owns the threads on which handler methods sleep.
  */
 public final class LimitedHandlers implements HandlerAdapter, Ordered, DisposableBean {
 
@@ -53,7 +55,7 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     }
 
     /**
-     * The threads of handler methods that may block for a limit. Not those of {@link Schedulers#boundedElastic}: Spring Security
+     * The threads of handler methods that may sleep for a limit. Not those of {@link Schedulers#boundedElastic}: Spring Security
      * checks passwords there, and requests that wait for a limit would hold up every login.
      */
     public Scheduler threads() {
@@ -105,11 +107,11 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     }
 
     /**
-     * What a handler returns goes on where it would without a limit. Reactor Netty may stop reading a connection on which a
-     * response of one value is written by another thread.
+     * What a handler returns goes on where it would without a limit: on the event loop, if the handler is called there. Reactor
+     * Netty may stop reading a connection on which a response of one value is written by another thread.
      */
     private static Mono<HandlerResult> onEventLoop(ReactiveCurrentRequest request, Mono<HandlerResult> handled) {
-        Executor loop = request.eventLoop();
+        Executor loop = EventLoops.isCurrentThread() ? request.eventLoop() : null;
         if (loop == null) {
             return handled;
         }
@@ -133,38 +135,49 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
 
     private Mono<HandlerResult> call(
             HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
-        if (!mayBlock(method)) {
-            return request.onThread(
-                    () -> adapter.handle(new ScopedExchange(exchange, request.scopeOfThisThread()), method));
-        }
-        Disposable.Swap task = Disposables.swap();
-        Executor threads = onAnotherThread(request, task);
+        return switch (threadUse(method)) {
+            case NONE ->
+                request.onThread(
+                        () -> adapter.handle(new ScopedExchange(exchange, request.scopeOfThisThread()), method));
+            case REPLY -> callOn(task -> forReply(request, task), adapter, method, exchange);
+            case WAIT -> {
+                Disposable.Swap latest = Disposables.swap();
+                yield callOn(task -> forWait(request, task, latest), adapter, method, exchange)
+                        .doOnCancel(latest::dispose);
+            }
+        };
+    }
+
+    private static Mono<HandlerResult> callOn(
+            Executor threads, HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange) {
         return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, threads), method))
-                .subscribeOn(Schedulers.fromExecutor(threads))
-                .doOnCancel(task::dispose);
+                .subscribeOn(Schedulers.fromExecutor(threads));
     }
 
     /** A handler method that returns a plain value would block its event loop under WAIT, and on Redis. */
-    private boolean mayBlock(HandlerMethod handler) {
+    private ThreadUse threadUse(HandlerMethod handler) {
         if (!requests.areBlocking()) {
-            return false;
+            return ThreadUse.NONE;
         }
         Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
-        return requests.mayBlock(method);
+        return requests.threadUse(method);
+    }
+
+    /** Runs a task where it may block for a moment: not behind others that sleep. */
+    private static void forReply(ReactiveCurrentRequest request, Runnable task) {
+        Disposable unused = Schedulers.boundedElastic().schedule(() -> request.run(task));
     }
 
     /**
-     * Runs tasks where they may block, and reports to the request how long they wait for a thread.
+     * Runs a task where it may sleep, and reports to the request how long it waits for a thread.
      *
-     * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
+     * @param latest gets the task: a client that leaves wakes up the thread that sleeps for it
      */
-    private Executor onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
-        return task -> {
-            long scheduledAt = ticker.nanos();
-            latest.replace(threads().schedule(() -> {
-                request.waitedForThread(scheduledAt, ticker.nanos());
-                request.run(task);
-            }));
-        };
+    private void forWait(ReactiveCurrentRequest request, Runnable task, Disposable.Swap latest) {
+        long scheduledAt = ticker.nanos();
+        latest.replace(threads().schedule(() -> {
+            request.waitedForThread(scheduledAt, ticker.nanos());
+            request.run(task);
+        }));
     }
 }

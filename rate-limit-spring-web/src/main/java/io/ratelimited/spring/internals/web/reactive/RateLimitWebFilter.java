@@ -86,7 +86,8 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         }
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
         return known != null && noRoutes
-                ? known.onThread(() -> chain.filter(exchange))
+                // A filter behind Spring Security may call a limited method, too.
+                ? requests.with(exchange, call -> call.onThread(() -> chain.filter(exchange)))
                 : requests.with(exchange, call -> FollowedResponse.of(call, enter(exchange, chain, call)));
     }
 

@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.internals.call.EventLoops;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.LimitHeaders;
@@ -102,8 +103,12 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             found = found.then(Found.session(now)).doOnNext(id -> session = id);
         }
         Executor loop = eventLoop();
-        // A session may come on a thread of Redis.
-        return loop == null ? found : found.publishOn(Schedulers.fromExecutor(loop));
+        if (loop == null) {
+            return found;
+        }
+        // A session may come on a thread of Redis. Where the application has left the event loop, its code may block.
+        return found.publishOn(
+                EventLoops.isCurrentThread() ? Schedulers.fromExecutor(loop) : Schedulers.boundedElastic());
     }
 
     /** Returns whether a limit has asked for the principal before a filter set it. */

@@ -4,6 +4,7 @@ import io.micrometer.context.ThreadLocalAccessor;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.request.ThreadUse;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.LimitHeaders;
@@ -12,9 +13,9 @@ import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
@@ -36,7 +37,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     private final LimitHeaders.Style style;
     private final ReactiveClients clients;
     private final AtomicBoolean warned = new AtomicBoolean();
-    private final Map<Method, BooleanSupplier> blocking = new ConcurrentHashMap<>();
+    private final Map<Method, Supplier<ThreadUse>> blocking = new ConcurrentHashMap<>();
     private volatile boolean needed;
     private volatile boolean readsPrincipal;
     private volatile boolean readsSession;
@@ -74,8 +75,8 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     }
 
     @Override
-    public void prepareBlocking(Method method, BooleanSupplier forLimits) {
-        blocking.put(method, forLimits);
+    public void prepareBlocking(Method method, Supplier<ThreadUse> limits) {
+        blocking.put(method, limits);
     }
 
     /** Returns whether there is any limit. */
@@ -104,10 +105,10 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         return !blocking.isEmpty();
     }
 
-    /** Returns whether a limit may block the thread of a call of a method. */
-    boolean mayBlock(Method method) {
-        BooleanSupplier forLimits = blocking.get(method);
-        return forLimits != null && forLimits.getAsBoolean();
+    /** How limits use the thread of a call of a method. */
+    ThreadUse threadUse(Method method) {
+        Supplier<ThreadUse> limits = blocking.get(method);
+        return limits == null ? ThreadUse.NONE : limits.get();
     }
 
     /** Goes on with the request of an exchange, as a filter or handler sees it now. */
