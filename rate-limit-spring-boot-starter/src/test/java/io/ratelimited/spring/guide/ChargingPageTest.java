@@ -470,14 +470,15 @@ class ChargingPageTest {
         @GetMapping("/reports/{id}")
         Flux<DataBuffer> report(@PathVariable long id, @Nullable Principal customer) {
             return Flux.usingWhen(
-                    Mono.fromFuture(() -> limits.reserveAsync("download-bytes", customer, 100_000))
-                            .map(Sent::new),
-                    sent -> DataBufferUtils.read(
-                                    new ClassPathResource("/reports/" + id, ReactiveDownloads.class),
-                                    DefaultDataBufferFactory.sharedInstance,
-                                    8192)
-                            .doOnNext(buffer -> sent.bytes.addAndGet(buffer.readableByteCount())),
-                    Sent::settle);
+                            Mono.fromFuture(() -> limits.reserveAsync("download-bytes", customer, 100_000))
+                                    .map(Sent::new),
+                            sent -> DataBufferUtils.read(
+                                            new ClassPathResource("/reports/" + id, ReactiveDownloads.class),
+                                            DefaultDataBufferFactory.sharedInstance,
+                                            8192)
+                                    .doOnNext(buffer -> sent.bytes.addAndGet(buffer.readableByteCount())),
+                            Sent::settle)
+                    .doOnDiscard(ReservedPermits.class, ReservedPermits::cancel);
         }
 
         private static final class Sent {
