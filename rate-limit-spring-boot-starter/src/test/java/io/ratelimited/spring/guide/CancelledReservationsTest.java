@@ -50,8 +50,8 @@ class CancelledReservationsTest {
                         "rate-limit.limits.import-rows.max-wait=30s")
                 .run(context -> {
                     RateLimits limits = context.getBean(RateLimits.class);
-                    Mono<?> calls = Objects.requireNonNull(ReflectionTestUtils.invokeMethod(
-                            context.getBean(imports), "load", "acme", Mono.never()));
+                    Mono<?> calls = Objects.requireNonNull(
+                            ReflectionTestUtils.invokeMethod(context.getBean(imports), "load", "acme", Mono.never()));
                     CyclicBarrier together = new CyclicBarrier(2);
                     Queue<Throwable> failures = new ConcurrentLinkedQueue<>();
                     for (int round = 0; round < ROUNDS; round++) {

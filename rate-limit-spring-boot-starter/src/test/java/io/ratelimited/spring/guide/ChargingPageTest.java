@@ -108,6 +108,14 @@ class ChargingPageTest {
         assertThat(sectionsWithCode(RECIPES)).containsExactlyInAnyOrder(TOKENS, LOOPS, DOWNLOADS);
     }
 
+    /** Only the build compiles Kotlin. */
+    @Test
+    void theSnippetInKotlinIsTheOneThatCoroutineImportsTestRuns() throws Exception {
+        Path tested = Path.of("src/test/kotlin/io/ratelimited/spring/guide/CoroutineImports.kt");
+        assertThat(DocPage.section(PAGE, BY_HAND).blocks("kotlin"))
+                .containsExactly(Files.readString(tested).replaceFirst("package .*\n\n", ""));
+    }
+
     private static List<String> sectionsWithCode(String page) throws Exception {
         return DocPage.sections(page).entrySet().stream()
                 .filter(section -> !section.getValue().blocks("java").isEmpty())

@@ -560,11 +560,12 @@ class KeyAttacksTest {
     void keysThatDoNotFitInMemoryAreReported(CapturedLog output) {
         startWithHeap(runner.withBean(Keyed.class), 1_000_000L, 128);
         assertThat(output)
-                .containsOnlyOnce("Many keys can fill the memory: those of all limits may take 76,866 MB, more than half of"
-                        + " the heap of 128 MB. Most of it is for log (1,000,000 keys of 80,300 bytes), users (1,000,000"
-                        + " keys of 300 bytes). Set rate-limit.memory.maximum-keys of all limits to 832, or give the JVM a"
-                        + " larger heap (-Xmx). For a sliding-log, you can also lower the rate, or use sliding-window."
-                        + " [RL-210]");
+                .containsOnlyOnce(
+                        "Many keys can fill the memory: those of all limits may take 76,866 MB, more than half of"
+                                + " the heap of 128 MB. Most of it is for log (1,000,000 keys of 80,300 bytes), users (1,000,000"
+                                + " keys of 300 bytes). Set rate-limit.memory.maximum-keys of all limits to 832, or give the JVM a"
+                                + " larger heap (-Xmx). For a sliding-log, you can also lower the rate, or use sliding-window."
+                                + " [RL-210]");
     }
 
     @Test
@@ -595,8 +596,9 @@ class KeyAttacksTest {
         startWithHeap(runner.withBean(Keyed.class), null, 128);
         assertThat(output)
                 .containsOnlyOnce("[RL-210]")
-                .contains("Most of it is for log (10,000 keys of 80,300 bytes). Set rate-limit.memory.maximum-keys of all"
-                        + " limits to 832,");
+                .contains(
+                        "Most of it is for log (10,000 keys of 80,300 bytes). Set rate-limit.memory.maximum-keys of all"
+                                + " limits to 832,");
     }
 
     static class Guessed {
@@ -676,10 +678,11 @@ class KeyAttacksTest {
         assertThat(output).doesNotContain("[RL-210]");
         startWithHeap(tieredAndByHand(), 100_000L, 128);
         assertThat(output)
-                .containsOnlyOnce("may take 114 MB, more than half of the heap of 128 MB. Most of it is for by-hand (100,000"
-                        + " keys of 300 bytes), search and its tiers (100,000 keys of 300 bytes each). Set"
-                        + " rate-limit.memory.maximum-keys of all limits to 55924, or give the JVM a larger heap (-Xmx)."
-                        + " [RL-210]");
+                .containsOnlyOnce(
+                        "may take 114 MB, more than half of the heap of 128 MB. Most of it is for by-hand (100,000"
+                                + " keys of 300 bytes), search and its tiers (100,000 keys of 300 bytes each). Set"
+                                + " rate-limit.memory.maximum-keys of all limits to 55924, or give the JVM a larger heap (-Xmx)."
+                                + " [RL-210]");
     }
 
     @Test
