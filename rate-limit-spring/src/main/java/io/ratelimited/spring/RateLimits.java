@@ -67,7 +67,7 @@ public interface RateLimits {
      * Reactor.
      *
      * @return fails with {@link io.ratelimited.core.RateLimitExceededException} if the call is rejected; cancelling it
-     *     refunds the permits
+     *     refunds the permits, unless they are reserved already: then close them, even if no caller awaits them any more
      */
     CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
 

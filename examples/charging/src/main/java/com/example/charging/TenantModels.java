@@ -50,12 +50,13 @@ class TenantModels {
         public Flux<ChatResponse> stream(Prompt prompt) {
             AtomicLong used = new AtomicLong();
             return Flux.usingWhen(
-                    Mono.fromFuture(() -> limits.reserveAsync("model-tokens", tenant, most(prompt))),
-                    tokens -> model.stream(prompt)
-                            .doOnNext(response -> used.accumulateAndGet(used(response, prompt), Math::max)),
-                    tokens -> end(tokens, used.get()),
-                    (tokens, failure) -> end(tokens, Math.max(used.get(), most(prompt))),
-                    tokens -> end(tokens, Math.max(used.get(), most(prompt))));
+                            Mono.fromFuture(() -> limits.reserveAsync("model-tokens", tenant, most(prompt))),
+                            tokens -> model.stream(prompt)
+                                    .doOnNext(response -> used.accumulateAndGet(used(response, prompt), Math::max)),
+                            tokens -> end(tokens, used.get()),
+                            (tokens, failure) -> end(tokens, Math.max(used.get(), most(prompt))),
+                            tokens -> end(tokens, Math.max(used.get(), most(prompt))))
+                    .doOnDiscard(ReservedPermits.class, ReservedPermits::cancel);
         }
 
         private Mono<Void> end(ReservedPermits tokens, long used) {

@@ -108,6 +108,14 @@ class ChargingPageTest {
         assertThat(sectionsWithCode(RECIPES)).containsExactlyInAnyOrder(TOKENS, LOOPS, DOWNLOADS);
     }
 
+    /** Only the build compiles Kotlin. */
+    @Test
+    void theSnippetInKotlinIsTheOneThatCoroutineImportsTestRuns() throws Exception {
+        Path tested = Path.of("src/test/kotlin/io/ratelimited/spring/guide/CoroutineImports.kt");
+        assertThat(DocPage.section(PAGE, BY_HAND).blocks("kotlin"))
+                .containsExactly(Files.readString(tested).replaceFirst("package .*\n\n", ""));
+    }
+
     private static List<String> sectionsWithCode(String page) throws Exception {
         return DocPage.sections(page).entrySet().stream()
                 .filter(section -> !section.getValue().blocks("java").isEmpty())
@@ -470,14 +478,15 @@ class ChargingPageTest {
         @GetMapping("/reports/{id}")
         Flux<DataBuffer> report(@PathVariable long id, @Nullable Principal customer) {
             return Flux.usingWhen(
-                    Mono.fromFuture(() -> limits.reserveAsync("download-bytes", customer, 100_000))
-                            .map(Sent::new),
-                    sent -> DataBufferUtils.read(
-                                    new ClassPathResource("/reports/" + id, ReactiveDownloads.class),
-                                    DefaultDataBufferFactory.sharedInstance,
-                                    8192)
-                            .doOnNext(buffer -> sent.bytes.addAndGet(buffer.readableByteCount())),
-                    Sent::settle);
+                            Mono.fromFuture(() -> limits.reserveAsync("download-bytes", customer, 100_000))
+                                    .map(Sent::new),
+                            sent -> DataBufferUtils.read(
+                                            new ClassPathResource("/reports/" + id, ReactiveDownloads.class),
+                                            DefaultDataBufferFactory.sharedInstance,
+                                            8192)
+                                    .doOnNext(buffer -> sent.bytes.addAndGet(buffer.readableByteCount())),
+                            Sent::settle)
+                    .doOnDiscard(ReservedPermits.class, ReservedPermits::cancel);
         }
 
         private static final class Sent {

@@ -6,10 +6,13 @@ import io.ratelimited.spring.Contexts
 import io.ratelimited.spring.InvalidRateLimitException
 import io.ratelimited.spring.RateLimited
 import io.ratelimited.spring.RateLimitOperations
+import io.ratelimited.spring.RateLimits
 import java.util.concurrent.CompletableFuture
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.future.future
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.yield
 import org.assertj.core.api.Assertions.assertThat
 import org.assertj.core.api.Assertions.assertThatExceptionOfType
 import org.junit.jupiter.api.Test
@@ -80,6 +83,30 @@ internal class KotlinNamesTest {
     }
 
     @Test
+    fun aPropertyOfTheTypeOfAValueClassIsRefusedAtTheStart() {
+        Contexts.runner(ticker).withBean(Sold::class.java).run { context ->
+            assertThat(context.startupFailure)
+                .isInstanceOf(InvalidRateLimitException::class.java)
+                .hasMessageContaining("reads id of " + Order::class.java.name)
+                .hasMessageContaining("returns a value class: declare a property of another type that returns its value")
+        }
+    }
+
+    @Test
+    fun anObjectOfAValueClassHasItsProperty() = run(Objects::class.java) { context ->
+        val objects = context.getBean(Objects::class.java)
+        val limits = context.getBean(RateLimits::class.java)
+        objects.orNone(Number(1))
+        assertThat(limits.peek("or-none", 1).remaining()).isZero()
+        assertThat(runBlocking { objects.suspended() }).isEqualTo(Number(3))
+        assertThat(limits.peek("suspended", null).remaining()).isEqualTo(7)
+        assertThat(objects.plain()).isEqualTo(Number(3))
+        assertThat(limits.peek("plain", null).remaining()).isEqualTo(7)
+        objects.declared(Order(UserId("ann")))
+        assertThat(limits.peek("declared", "ann").remaining()).isZero()
+    }
+
+    @Test
     fun aPropertyThatIsNotPublicIsRefusedAtTheStart() {
         Contexts.runner(ticker).withBean(Internal::class.java).run { context ->
             assertThat(context).hasFailed()
@@ -113,6 +140,13 @@ internal class KotlinNamesTest {
 
     @JvmInline
     value class UserId(val value: String)
+
+    @JvmInline
+    value class Number(val n: Int)
+
+    data class Order(val id: UserId) {
+        val idText get() = id.value
+    }
 
     class Account(val name: String, internal val secret: String)
 
@@ -165,6 +199,30 @@ internal class KotlinNamesTest {
 
         @RateLimited(rate = "1/d", key = "#id.value")
         open fun read(id: UserId) = id.value
+    }
+
+    open class Sold {
+
+        @RateLimited(rate = "1/d", key = "#order.id")
+        open fun sell(order: Order) = order.idText
+    }
+
+    open class Objects {
+
+        @RateLimited(name = "or-none", rate = "1/d", key = "#number?.n")
+        open fun orNone(number: Number?) = number
+
+        @RateLimited(name = "suspended", rate = "10/d", charge = "#result.n")
+        open suspend fun suspended(): Number {
+            yield()
+            return Number(3)
+        }
+
+        @RateLimited(name = "plain", rate = "10/d", charge = "#result")
+        open fun plain() = Number(3)
+
+        @RateLimited(name = "declared", rate = "1/d", key = "#order.idText")
+        open fun declared(order: Order) = order.idText
     }
 
     open class Internal {

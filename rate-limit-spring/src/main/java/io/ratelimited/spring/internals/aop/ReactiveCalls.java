@@ -261,8 +261,9 @@ final class ReactiveCalls implements LimitedCall {
         }
 
         /**
-         * If the call was cancelled, it ends once its work has been: another call would else run beside it. A {@code Mono} that
-         * has its value has returned, even if its subscriber cancels it then.
+         * The call ends once its publisher has been cancelled. Code of it that ignores the cancellation, such as a blocking
+         * query on another thread, goes on beside the next call. A {@code Mono} that has its value has returned, even if its
+         * subscriber cancels it then.
          */
         private void cancelled() {
             boolean returned = !many && known.count() > 0;

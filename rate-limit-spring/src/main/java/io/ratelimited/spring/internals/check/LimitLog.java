@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.check;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.MissingKey;
@@ -10,6 +11,7 @@ import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
@@ -127,35 +129,46 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
 
     private void warnOfMemory() {
         List<ConfiguredLimit> keyed = registry.rememberingKeys();
-        long most = 0;
+        double part = (double) memory.half() / KeyMemory.limiters(keyed);
+        List<String> large = new ArrayList<>();
+        boolean log = false;
         double bytesPerKey = 0;
         double bytes = 0;
         for (ConfiguredLimit limit : keyed) {
+            double largest = part;
+            String size = "";
             for (Limit each : limit.limitAndTiers()) {
                 long keys = memory.maximumKeys(each, keyed);
                 long ofKey = KeyMemory.bytesPerKey(each, limit.mayHaveNumbers());
-                most = Math.max(most, keys);
+                double taken = (double) keys * ofKey;
                 bytesPerKey += ofKey;
-                bytes += (double) keys * ofKey;
+                bytes += taken;
+                if (taken > largest) {
+                    largest = taken;
+                    size = String.format(Locale.ROOT, "%,d keys of %,d bytes", keys, ofKey);
+                    log |= each.algorithm() == Algorithm.SLIDING_LOG;
+                }
+            }
+            if (!size.isEmpty()) {
+                boolean alone = limit.tiers().isEmpty();
+                large.add(limit.name() + (alone ? " (" + size + ")" : " and its tiers (" + size + " each)"));
             }
         }
-        boolean tiers = keyed.stream().anyMatch(limit -> !limit.tiers().isEmpty());
-        String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "))
-                + (tiers ? " and their tiers" : "");
+        String names = String.join(", ", large);
         if (bytes <= memory.half() || names.equals(warned)) {
             return;
         }
         warned = names;
         LOG.warn(String.format(
                 Locale.ROOT,
-                "Many keys can fill the memory: the limits %s may track %,d keys each, which take %,.0f MB,"
-                        + " more than half of the heap of %,d MB. Set rate-limit.memory.maximum-keys to %d, or give"
-                        + " the JVM a larger heap (-Xmx). [RL-210]",
-                names,
-                most,
+                "Many keys can fill the memory: those of all limits may take %,.0f MB, more than half of the heap of"
+                        + " %,d MB. Most of it is for %s. Set rate-limit.memory.maximum-keys of all limits to %d, or give"
+                        + " the JVM a larger heap (-Xmx).%s [RL-210]",
                 bytes / BYTES_PER_MEGABYTE,
                 memory.heapBytes() / BYTES_PER_MEGABYTE,
-                Math.max(1, (long) (memory.half() / bytesPerKey))));
+                names,
+                Math.max(1, (long) (memory.half() / bytesPerKey)),
+                log ? " For a sliding-log, you can also lower the rate, or use sliding-window." : ""));
     }
 
     /** Every value that is set, so that the log of a deployment shows what is in force. */

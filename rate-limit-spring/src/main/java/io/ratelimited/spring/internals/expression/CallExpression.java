@@ -157,7 +157,7 @@ public final class CallExpression {
     private void refuseOrWarn(UndeclaredMember missing) {
         if (missing.isFinal()) {
             throw new IllegalArgumentException("reads " + missing + ", in \"" + text + "\""
-                    + (UndeclaredMember.mayHaveValueClasses(method)
+                    + (!missing.isOfValueClass() && UndeclaredMember.mayHaveValueClasses(method)
                             ? "; Kotlin passes the value of a value class in its place, so that the parameter alone"
                                     + " reads it"
                             : missing.hint()));

@@ -33,7 +33,17 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
 
     @Override
     public String toString() {
-        return member + " of " + owner.getName() + ", which does not declare it";
+        return member + " of " + owner.getName()
+                + (isOfValueClass()
+                        ? ", whose getter no expression can call, because it returns a value class: declare a property of"
+                                + " another type that returns its value"
+                        : ", which does not declare it");
+    }
+
+    /** Returns whether it is a property of Kotlin whose getter has a hash in its name, because its type is a value class. */
+    boolean isOfValueClass() {
+        String getter = "get" + StringUtils.capitalize(member) + "-";
+        return Stream.of(owner.getMethods()).anyMatch(method -> method.getName().startsWith(getter));
     }
 
     /** Returns the members that may be meant, for a message. */

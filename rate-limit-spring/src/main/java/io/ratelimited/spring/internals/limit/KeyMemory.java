@@ -41,9 +41,12 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
      */
     public long maximumKeys(Limit limit, Collection<ConfiguredLimit> keyed) {
         boolean numbers = keyed.stream().anyMatch(each -> each.name().equals(limit.name()) && each.mayHaveNumbers());
-        int limits =
-                keyed.stream().mapToInt(each -> each.limitAndTiers().size()).sum();
-        return maximumKeys(limit, numbers, limits);
+        return maximumKeys(limit, numbers, limiters(keyed));
+    }
+
+    /** Returns the number of limits with keys and their tiers, which have equal parts. */
+    public static int limiters(Collection<ConfiguredLimit> keyed) {
+        return keyed.stream().mapToInt(each -> each.limitAndTiers().size()).sum();
     }
 
     /**
