@@ -38,6 +38,7 @@ final class CachedCells {
     private final Cache<Object, Cell> cells;
     /** Whether cells may count as several keys. */
     private final boolean differInSize;
+
     private final SteadyClock clock;
     private volatile CellParameters parameters;
     /** Time of the next sweep, in the time of the parameters. */
