@@ -26,6 +26,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -229,6 +230,8 @@ class RateLimitOperationsTest {
     void aChangeByACallThatAnotherChangeLetsGoComesBehindIt() {
         whileOneWaits(limits -> maxConcurrent(limits, "7"), (limits, registry) -> {
             maxConcurrent(limits, "2");
+            // The call goes on in a thread of its own.
+            Awaitility.await().until(() -> limits.limit("places").limit().maxConcurrent() == 7);
             assertThat(limits.change("places", LimitChange.of("maxWait", "30s")).maxConcurrent())
                     .isEqualTo(7);
         });
