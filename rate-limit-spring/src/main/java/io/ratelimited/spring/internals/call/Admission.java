@@ -25,7 +25,7 @@ public final class Admission {
 
     /** The admission of a call that no limit applies to, or that was admitted without a reservation. */
     static final Admission HOLDS_NOTHING =
-            new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(List.of(), Ticker.system()));
+            new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(Ticker.system()));
 
     private static final LogText.Lines LOG = LogText.lines(Admission.class);
     private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =
