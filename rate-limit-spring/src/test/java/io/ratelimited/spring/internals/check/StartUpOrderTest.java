@@ -14,7 +14,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.AbstractBeanDefinition;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -74,6 +77,30 @@ final class StartUpOrderTest {
             context.getBean(Service.class).call();
             assertThat(context.getBean(FirstAlarm.class).decisions).containsExactly("Service.call", "alarm");
             assertThat(context.getBean(SecondAlarm.class).decisions).containsExactly("alarm", "Service.call");
+        }
+    }
+
+    @Test
+    void observerReceivesDecisionsWhereBeansAreLazy() {
+        try (AnnotationConfigApplicationContext context = ContextRunner.start(
+                new ManualTicker(), new Class<?>[] {Application.class, Observer.class, Lazy.class})) {
+            assertThat(context.getBeanFactory().containsSingleton("service")).isFalse();
+            context.getBean(Service.class).call();
+            assertThat(context.getBean(Observer.class).decisions()).isEqualTo(1);
+        }
+    }
+
+    /** As {@code spring.main.lazy-initialization} of Spring Boot does. */
+    static class Lazy implements BeanFactoryPostProcessor {
+
+        @Override
+        public void postProcessBeanFactory(ConfigurableListableBeanFactory beans) {
+            for (String name : beans.getBeanDefinitionNames()) {
+                if (beans.getBeanDefinition(name) instanceof AbstractBeanDefinition bean
+                        && bean.getLazyInit() == null) {
+                    bean.setLazyInit(true);
+                }
+            }
         }
     }
 
