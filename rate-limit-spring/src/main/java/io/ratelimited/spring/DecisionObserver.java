@@ -3,6 +3,9 @@ package io.ratelimited.spring;
 /**
  * Receives every decision, on the thread that has the decision: an observer must not block. Beans of this type are called in
  * order. An exception is logged, and does not affect the call. Implementations are thread-safe.
+ *
+ * <p>An observer may make limited calls. While it is called, it does not receive their decisions on the same thread. Observers
+ * receive no decisions made before the singletons of the application are created.
  */
 public interface DecisionObserver {
 

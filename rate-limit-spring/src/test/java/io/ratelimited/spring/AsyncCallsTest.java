@@ -33,6 +33,7 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.core.task.SimpleAsyncTaskExecutor;
 import org.springframework.security.authentication.TestingAuthenticationToken;
 import org.springframework.security.core.context.SecurityContextHolder;
+import org.springframework.security.core.context.SecurityContextHolderThreadLocalAccessor;
 
 /** What is particular to methods that return a future. */
 final class AsyncCallsTest {
@@ -133,6 +134,36 @@ final class AsyncCallsTest {
         context.getBean(ManualExecutor.class).next().run();
         assertThat(waited).isCompletedWithValue("ann in import");
         assertThat(SecurityContextHolder.getContext().getAuthentication()).isNull();
+    }
+
+    @Test
+    void callThatWaitedKnowsTheUserOfItsCallerWithoutMicrometersAccessor() {
+        ContextRegistry registry = ContextRegistry.getInstance();
+        SecurityContextHolderThreadLocalAccessor accessor = new SecurityContextHolderThreadLocalAccessor();
+        assertThat(registry.removeThreadLocalAccessor((String) accessor.key())).isTrue();
+        try {
+            Service service = start(ManualExecutor.class);
+            service.caller().join();
+            SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken("ann", ""));
+            CompletableFuture<String> ofAnn = service.caller();
+            ManualExecutor executor = context.getBean(ManualExecutor.class);
+            SecurityContextHolder.clearContext();
+            ticker.advance(Duration.ofSeconds(1));
+            executor.next().run();
+            assertThat(ofAnn).isCompletedWithValue("ann in nothing");
+            assertThat(SecurityContextHolder.getContext().getAuthentication()).isNull();
+
+            CompletableFuture<String> ofNobody = service.caller();
+            TestingAuthenticationToken bob = new TestingAuthenticationToken("bob", "");
+            SecurityContextHolder.getContext().setAuthentication(bob);
+            ticker.advance(Duration.ofSeconds(1));
+            executor.next().run();
+            assertThat(ofNobody).isCompletedWithValue("nobody in nothing");
+            assertThat(SecurityContextHolder.getContext().getAuthentication()).isSameAs(bob);
+        } finally {
+            SecurityContextHolder.clearContext();
+            registry.registerThreadLocalAccessor(accessor);
+        }
     }
 
     @Test

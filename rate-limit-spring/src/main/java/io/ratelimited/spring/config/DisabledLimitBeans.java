@@ -42,7 +42,7 @@ class DisabledLimitBeans {
     RateLimits rateLimits() {
         LogText.lines(DisabledLimitBeans.class).warn("Nothing is rate limited: rate-limit.enabled is false. [RL-205]");
         return new UnlimitedCalls(new LimitEnforcer(
-                List.of(),
+                List::of,
                 Ticker.system(),
                 new Continuations(() -> CallbackThreads.SHARED, List::of, null),
                 () -> RequestThreads.UNBOUNDED));

@@ -137,7 +137,7 @@ class LimitBeans {
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor,
             ObjectProvider<TaskDecorator> taskDecorators) {
         return new LimitEnforcer(
-                observers.orderedStream().toList(),
+                () -> observers.orderedStream().toList(),
                 ticker,
                 new Continuations(
                         SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED)),

@@ -8,7 +8,6 @@ import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
-import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.BiConsumer;
@@ -25,7 +24,7 @@ public final class Admission {
 
     /** The admission of a call that no limit applies to, or that was admitted without a reservation. */
     static final Admission HOLDS_NOTHING =
-            new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(List.of(), Ticker.system()));
+            new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(Ticker.system()));
 
     private static final LogText.Lines LOG = LogText.lines(Admission.class);
     private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =

@@ -17,6 +17,8 @@ import org.slf4j.MDC;
 import org.springframework.context.i18n.LocaleContext;
 import org.springframework.context.i18n.LocaleContextHolder;
 import org.springframework.core.task.TaskDecorator;
+import org.springframework.security.core.context.SecurityContext;
+import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
 import reactor.core.scheduler.Schedulers;
 
@@ -29,6 +31,8 @@ public final class Continuations {
 
     private static final boolean PROPAGATION = isPresent("io.micrometer.context.ContextSnapshotFactory");
     private static final boolean MDC_PRESENT = isPresent("org.slf4j.MDC");
+    private static final boolean SECURITY =
+            isPresent("org.springframework.security.core.context.SecurityContextHolder");
     private static final boolean REACTOR = isPresent("reactor.core.scheduler.Schedulers");
 
     private final Supplier<Executor> executor;
@@ -125,6 +129,9 @@ public final class Continuations {
         if (MDC_PRESENT) {
             contexts.add(DiagnosticContext.ofThisThread());
         }
+        if (SECURITY) {
+            contexts.add(UserContext.ofThisThread());
+        }
         if (PROPAGATION) {
             contexts.add(PropagatedContext.ofThisThread());
         }
@@ -220,6 +227,37 @@ public final class Continuations {
                 MDC.clear();
             } else {
                 MDC.setContextMap(context);
+            }
+        }
+    }
+
+    /** Loaded only where Spring Security is. */
+    private static final class UserContext {
+
+        private static UnaryOperator<Runnable> ofThisThread() {
+            SecurityContext captured = current();
+            return task -> () -> {
+                SecurityContext before = current();
+                set(captured);
+                try {
+                    task.run();
+                } finally {
+                    set(before);
+                }
+            };
+        }
+
+        /** Null for an empty context, which its thread may fill later. */
+        private static @Nullable SecurityContext current() {
+            SecurityContext context = SecurityContextHolder.getContext();
+            return context.equals(SecurityContextHolder.createEmptyContext()) ? null : context;
+        }
+
+        private static void set(@Nullable SecurityContext context) {
+            if (context == null) {
+                SecurityContextHolder.clearContext();
+            } else {
+                SecurityContextHolder.setContext(context);
             }
         }
     }

@@ -16,6 +16,8 @@ import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -44,7 +46,11 @@ final class DecisionReports {
     /** A runtime image may leave the module jdk.jfr out. */
     private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
 
-    private final List<DecisionObserver> observers;
+    private volatile List<DecisionObserver> observers = List.of();
+    /** Observers that this thread is calling. */
+    private final ThreadLocal<Set<DecisionObserver>> called =
+            ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>()));
+
     private final Ticker ticker;
     /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
     private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
@@ -53,9 +59,13 @@ final class DecisionReports {
         return ticker;
     }
 
-    DecisionReports(List<DecisionObserver> observers, Ticker ticker) {
-        this.observers = List.copyOf(observers);
+    DecisionReports(Ticker ticker) {
         this.ticker = ticker;
+    }
+
+    /** Reports decisions to these observers from now on: they may depend on what decides, which is created before them. */
+    void observers(List<DecisionObserver> all) {
+        observers = List.copyOf(all);
     }
 
     /** Returns whether there is neither an observer nor a log, so that no decision has to be described to them. */
@@ -186,8 +196,13 @@ final class DecisionReports {
         observe(charge.limit(), observer -> observer.onCharge(charge));
     }
 
+    /** An observer may make limited calls: it does not receive their decisions, which would not end. */
     private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
+        Set<DecisionObserver> ofThread = called.get();
         for (DecisionObserver observer : observers) {
+            if (!ofThread.add(observer)) {
+                continue;
+            }
             try {
                 report.accept(observer);
             } catch (RuntimeException | Error ex) {
@@ -195,6 +210,8 @@ final class DecisionReports {
                         "Rate limit '" + limit.name() + "': "
                                 + observer.getClass().getName() + " failed",
                         ex);
+            } finally {
+                ofThread.remove(observer);
             }
         }
     }

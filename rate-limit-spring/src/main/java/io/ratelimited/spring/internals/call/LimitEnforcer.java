@@ -28,12 +28,13 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
  * Decides whether a call may go: asks its limits, applies their policies, waits where a policy allows it, and reports
  * each decision to the observers and to the current request. Thread-safe.
  */
-public final class LimitEnforcer {
+public final class LimitEnforcer implements SmartInitializingSingleton {
 
     private static final String REMEDY =
             "Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
@@ -41,6 +42,7 @@ public final class LimitEnforcer {
 
     private static final LogText.Lines LOG = LogText.lines(LimitEnforcer.class);
 
+    private final Supplier<List<DecisionObserver>> observers;
     private final DecisionReports reports;
     private final Ticker ticker;
     private final Continuations continuations;
@@ -49,18 +51,26 @@ public final class LimitEnforcer {
     /**
      * Makes an enforcer.
      *
+     * @param observers asked for when the singletons of the application are created
      * @param continuations where calls go on that had to wait without a thread
      * @param threads the place where calls sleep that wait with a thread
      */
     public LimitEnforcer(
-            List<DecisionObserver> observers,
+            Supplier<List<DecisionObserver>> observers,
             Ticker ticker,
             Continuations continuations,
             Supplier<RequestThreads> threads) {
         this.threads = new CallerThreads(threads);
-        this.reports = new DecisionReports(observers, ticker);
+        this.observers = observers;
+        this.reports = new DecisionReports(ticker);
         this.ticker = ticker;
         this.continuations = continuations;
+    }
+
+    /** Only now are there observers: an observer may depend on limits, and so on this enforcer. */
+    @Override
+    public void afterSingletonsInstantiated() {
+        reports.observers(observers.get());
     }
 
     /** The time that waits are measured by. */

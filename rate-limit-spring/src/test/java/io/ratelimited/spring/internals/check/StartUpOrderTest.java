@@ -10,9 +10,14 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.AbstractBeanDefinition;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -59,6 +64,73 @@ final class StartUpOrderTest {
                 ContextRunner.start(new ManualTicker(), new Class<?>[] {Application.class, Observer.class})) {
             context.getBean(Service.class).call();
             assertThat(context.getBean(Observer.class).decisions()).isEqualTo(1);
+        }
+    }
+
+    /** By its constructor, and through a bean with a limited method. Two of them, because each receives the calls of the other. */
+    @Test
+    void observersMayUseLimits() {
+        try (AnnotationConfigApplicationContext context = ContextRunner.start(
+                new ManualTicker(),
+                new Class<?>[] {FirstAlarm.class, SecondAlarm.class, Application.class},
+                "rate-limit.limits.alarm.rate=1/m")) {
+            context.getBean(Service.class).call();
+            assertThat(context.getBean(FirstAlarm.class).decisions).containsExactly("Service.call", "alarm");
+            assertThat(context.getBean(SecondAlarm.class).decisions).containsExactly("alarm", "Service.call");
+        }
+    }
+
+    @Test
+    void observerReceivesDecisionsWhereBeansAreLazy() {
+        try (AnnotationConfigApplicationContext context = ContextRunner.start(
+                new ManualTicker(), new Class<?>[] {Application.class, Observer.class, Lazy.class})) {
+            assertThat(context.getBeanFactory().containsSingleton("service")).isFalse();
+            context.getBean(Service.class).call();
+            assertThat(context.getBean(Observer.class).decisions()).isEqualTo(1);
+        }
+    }
+
+    /** As {@code spring.main.lazy-initialization} of Spring Boot does. */
+    static class Lazy implements BeanFactoryPostProcessor {
+
+        @Override
+        public void postProcessBeanFactory(ConfigurableListableBeanFactory beans) {
+            for (String name : beans.getBeanDefinitionNames()) {
+                if (beans.getBeanDefinition(name) instanceof AbstractBeanDefinition bean
+                        && bean.getLazyInit() == null) {
+                    bean.setLazyInit(true);
+                }
+            }
+        }
+    }
+
+    abstract static class Alarm implements DecisionObserver {
+
+        final List<String> decisions = new ArrayList<>();
+        private final RateLimits limits;
+
+        Alarm(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @Override
+        public void onDecision(RateLimitDecision decision) {
+            decisions.add(decision.limit().name());
+            limits.tryAcquire("alarm", null);
+        }
+    }
+
+    static class FirstAlarm extends Alarm {
+
+        FirstAlarm(RateLimits limits, Service service) {
+            super(limits);
+        }
+    }
+
+    static class SecondAlarm extends Alarm {
+
+        SecondAlarm(RateLimits limits) {
+            super(limits);
         }
     }
 
