@@ -77,7 +77,8 @@ public final class Declarations {
 
     /** The method that objects of a class run when one is called. */
     static Method specific(Method method, Class<?> userClass) {
-        return written(AopUtils.getMostSpecificMethod(method, userClass), userClass);
+        Method ofKotlin = KotlinOverrides.behind(ClassUtils.getMostSpecificMethod(method, userClass), userClass);
+        return ofKotlin == null ? written(AopUtils.getMostSpecificMethod(method, userClass), userClass) : ofKotlin;
     }
 
     /**
@@ -85,6 +86,10 @@ public final class Declarations {
      * also where it leads to the superclass that overrides this one.
      */
     static Method written(Method method, Class<?> userClass) {
+        Method ofKotlin = KotlinOverrides.behind(method, userClass);
+        if (ofKotlin != null) {
+            return ofKotlin;
+        }
         Method found = BridgeMethodResolver.findBridgedMethod(method);
         Method own = found.isDefault() && !userClass.isInterface()
                 ? ReflectionUtils.findMethod(userClass, found.getName(), found.getParameterTypes())
@@ -101,7 +106,7 @@ public final class Declarations {
 
     /**
      * The annotations of a method and of the methods that it overrides or implements. A superclass may implement a method of
-     * an interface that only its subclass has.
+     * an interface that only its subclass has, and Kotlin may compile an overriding method to other parameters.
      */
     private static MergedAnnotations annotations(Method method, Class<?> userClass) {
         MergedAnnotations found = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
@@ -114,14 +119,15 @@ public final class Declarations {
     }
 
     private static Stream<MergedAnnotations> ofImplemented(Method method, Class<?> userClass) {
-        if (method.getDeclaringClass() == userClass
-                || !Modifier.isPublic(method.getModifiers())
-                || Modifier.isStatic(method.getModifiers())) {
+        if (!Modifier.isPublic(method.getModifiers()) || Modifier.isStatic(method.getModifiers())) {
             return Stream.empty();
         }
-        return ClassUtils.getAllInterfacesForClassAsSet(userClass).stream()
-                .flatMap(type -> Stream.of(type.getMethods()))
-                .filter(declared -> implementsFor(userClass, method, declared))
+        Stream<Method> inherited = method.getDeclaringClass() == userClass
+                ? Stream.empty()
+                : ClassUtils.getAllInterfacesForClassAsSet(userClass).stream()
+                        .flatMap(type -> Stream.of(type.getMethods()))
+                        .filter(declared -> implementsFor(userClass, method, declared));
+        return Stream.concat(KotlinOverrides.of(method, userClass), inherited)
                 .map(declared -> MergedAnnotations.from(declared, SearchStrategy.TYPE_HIERARCHY));
     }
 

@@ -120,7 +120,7 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
             return known;
         }
         Object target = call.getThis();
-        @Nullable Object[] args = call.getArguments();
+        @Nullable Object[] args = KotlinOverrides.arguments(call, method);
         if (suspending) {
             args = Arrays.copyOf(args, args.length - 1);
         }
@@ -141,7 +141,7 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         if (fallback == null) {
             throw refusal;
         }
-        return Fallbacks.call(fallback, call.getThis(), call.getArguments(), suspending, refusal);
+        return Fallbacks.call(fallback, call.getThis(), KotlinOverrides.arguments(call, method), suspending, refusal);
     }
 
     /** Returns whether the cost of a call is known only when it has ended. */

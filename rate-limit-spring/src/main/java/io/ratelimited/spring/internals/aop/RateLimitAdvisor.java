@@ -56,7 +56,7 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     /** Returns whether an aspect that is woven into classes limits a method. */
     public static boolean isSeenByAspect(Method method, Class<?> targetClass) {
-        Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
+        Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
         Class<?> type = specific.getDeclaringClass();
         return isDirect(specific) || isDirect(type) || isComposed(specific) || isComposed(type);
     }
