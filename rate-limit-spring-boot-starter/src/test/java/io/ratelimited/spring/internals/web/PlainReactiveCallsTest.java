@@ -141,7 +141,9 @@ class PlainReactiveCallsTest {
     @Test
     void aPlainCallOnAnotherThreadThatReadsItsRequestFailsAndTheLogSaysWhatToSet(CapturedOutput output) {
         assertThat(server.get("/elastic", "User", "ann").statusCode()).isEqualTo(500);
-        assertThat(output).contains("set spring.reactor.context-propagation=auto");
+        assertThat(output)
+                .contains("add io.micrometer:context-propagation and set spring.reactor.context-propagation=auto")
+                .contains("withContext(PropagationContextElement())");
     }
 
     @ParameterizedTest

@@ -268,7 +268,8 @@ final class ReactiveCalls implements LimitedCall {
         private void cancelled() {
             boolean returned = !many && known.count() > 0;
             boolean follows = method.charges() || method.countsInFlight();
-            end(returned || !follows ? null : new CancellationException("the subscription was cancelled"));
+            boolean cancelled = follows && !returned;
+            end(cancelled ? new CancellationException("the subscription was cancelled") : null, cancelled);
         }
 
         /** Goes on as part of the request, where {@link Continuations#ofSubscriber} says. */
@@ -317,8 +318,12 @@ final class ReactiveCalls implements LimitedCall {
             }
         }
 
-        /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
         private void end(@Nullable Throwable error) {
+            end(error, false);
+        }
+
+        /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
+        private void end(@Nullable Throwable error, boolean cancelled) {
             boolean early = PHASE.compareAndSet(this, Phase.ENTERING, Phase.ENDED);
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
@@ -328,10 +333,15 @@ final class ReactiveCalls implements LimitedCall {
                 admission.cancel();
             } else if (phase == Phase.STARTED) {
                 CallResult came = known;
+                CallResult result =
+                        many ? new CallResult(came.value(), error, came.count()) : CallResult.of(came.value(), error);
+                if (cancelled) {
+                    result = result.asCancelled();
+                }
                 if (many) {
-                    admission.end(new CallResult(came.value(), error, came.count()));
+                    admission.end(result);
                 } else {
-                    admission.endWithResponse(CallResult.of(came.value(), error));
+                    admission.endWithResponse(result);
                 }
             }
         }

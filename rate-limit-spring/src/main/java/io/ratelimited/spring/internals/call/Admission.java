@@ -125,6 +125,12 @@ public final class Admission {
         }
     }
 
+    private void endWithLater(@Nullable Object result, @Nullable Throwable error) {
+        if (error != null || result == null || !tryEndWithLater(result)) {
+            end(CallResult.ofLater(result, error));
+        }
+    }
+
     /**
      * Lets the stage or the response that a result is for end the call.
      *
@@ -134,10 +140,11 @@ public final class Admission {
         try {
             if (result instanceof CompletionStage<?> stage) {
                 stage.whenComplete(
-                        (value, failure) -> endWith(value, failure == null ? null : CallResult.unwrap(failure)));
+                        (value, failure) -> endWithLater(value, failure == null ? null : CallResult.unwrap(failure)));
                 return true;
             }
-            return current != null && current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)));
+            return current != null
+                    && current.endsWith(result, (value, failure) -> end(CallResult.ofLater(value, failure)));
         } catch (RuntimeException | Error ex) {
             LOG.warn("the end of a call cannot be observed; it ends now", ex);
             return false;

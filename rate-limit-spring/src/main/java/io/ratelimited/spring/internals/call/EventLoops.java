@@ -3,8 +3,14 @@ package io.ratelimited.spring.internals.call;
 import org.springframework.util.ClassUtils;
 import reactor.core.scheduler.Schedulers;
 
-/** Recognizes threads that must never sleep because many requests share them: event loops and Reactor's timers. */
+/**
+ * Recognizes threads that must never sleep because many requests share them: event loops, and the timers of Reactor and of
+ * coroutines.
+ */
 public final class EventLoops {
+
+    /** The name, to which coroutines add theirs, of the one thread on which unconfined ones go on after a delay. */
+    private static final String TIMER_OF_COROUTINES = "kotlinx.coroutines.DefaultExecutor";
 
     private static final boolean REACTOR =
             ClassUtils.isPresent("reactor.core.publisher.Mono", EventLoops.class.getClassLoader());
@@ -26,8 +32,10 @@ public final class EventLoops {
 
     /** Returns whether the calling thread is one of them. */
     public static boolean isCurrentThread() {
+        Thread thread = Thread.currentThread();
         return (REACTOR && Reactor.isNonBlockingThread())
-                || OF_NETTY.get(Thread.currentThread().getClass());
+                || OF_NETTY.get(thread.getClass())
+                || thread.getName().startsWith(TIMER_OF_COROUTINES);
     }
 
     /** Loaded only where Reactor is. */

@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
  *
  * @param value its returned value, the value of its stage or {@code Mono}, or the last element of its stream; null if there
  *     is none
- * @param error its exception; a {@link CancellationException} if it was cancelled before its end; null if it returned
+ * @param error its exception; a {@link CancellationException} if it was cancelled before its end, and perhaps if something
+ *     that it called was; null if it returned
  * @param count elements of a stream, else 1, or 0 after an error
  * @param cancelled whether it was ended from outside, by its caller or a client that disconnects, before it came to its
  *     own end
@@ -24,9 +25,18 @@ public record CallResult(@Nullable Object value, @Nullable Throwable error, long
     static final Map<String, Integer> VARIABLES =
             Map.of("result", -2, "error", -3, "count", -4, "cancelled", CANCELLED);
 
-    /** The result of a call, which was cancelled if its error says so. */
+    /**
+     * The result of a call that has come to its own end, unless its thread was interrupted. Other cancellations are those of
+     * something that the call itself has cancelled, such as a {@code withTimeout} of Kotlin.
+     */
     public CallResult(@Nullable Object value, @Nullable Throwable error, long count) {
-        this(value, error, count, error instanceof CancellationException || error instanceof InterruptedException);
+        this(value, error, count, isInterrupt(error));
+    }
+
+    /** Waits for limits report an interrupt as the cause of a cancellation. */
+    private static boolean isInterrupt(@Nullable Throwable error) {
+        return error instanceof InterruptedException
+                || (error instanceof CancellationException && error.getCause() instanceof InterruptedException);
     }
 
     /** The variable at a position: an argument, or one of the {@link #VARIABLES}. */
@@ -45,6 +55,15 @@ public record CallResult(@Nullable Object value, @Nullable Throwable error, long
     /** The result of a call that is not a stream. */
     public static CallResult of(@Nullable Object value, @Nullable Throwable error) {
         return new CallResult(value, error, error == null ? 1 : 0);
+    }
+
+    /**
+     * The result of a call that ends with a future or a response which its caller may cancel: it fails with this class then,
+     * and not with a subclass, such as that of a timeout.
+     */
+    public static CallResult ofLater(@Nullable Object value, @Nullable Throwable error) {
+        CallResult result = of(value, error);
+        return error != null && error.getClass() == CancellationException.class ? result.asCancelled() : result;
     }
 
     /** The result of a call that was ended from outside. */

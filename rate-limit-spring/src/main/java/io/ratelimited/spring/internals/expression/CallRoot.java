@@ -62,8 +62,9 @@ public final class CallRoot {
         if (request == null) {
             throw new IllegalStateException(word
                     + " is only known in a servlet or WebFlux request, and this call is not part of one (on"
-                    + " WebFlux set spring.reactor.context-propagation=auto, or let the method return a Mono or"
-                    + " suspend)");
+                    + " WebFlux let the method return a Mono or suspend, or add io.micrometer:context-propagation and"
+                    + " set spring.reactor.context-propagation=auto; in a coroutine also call it in"
+                    + " withContext(PropagationContextElement()))");
         }
         return request;
     }
