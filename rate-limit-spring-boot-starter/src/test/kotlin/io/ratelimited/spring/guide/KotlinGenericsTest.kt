@@ -109,6 +109,15 @@ internal class KotlinGenericsTest {
         assertThat(bean.load(UserId("bob"))).isEqualTo("instead of bob")
     }
 
+    /** The function of the generic class itself has the object, which has no text that identifies it. */
+    @Test
+    fun anObjectThatIsNoKeyFailsStartup() {
+        Contexts.with(Contexts.runner(ticker), Inherits::class.java).run {
+            assertThat(it).hasFailed()
+            assertThat(it.startupFailure).hasMessageContaining("is not a key, but an object of class " + UserId::class.java.name)
+        }
+    }
+
     /** A function with another parameter overrides nothing. */
     @Test
     fun anotherFunctionIsNotLimited() = run(Other::class.java) { context ->
@@ -258,6 +267,10 @@ internal class KotlinGenericsTest {
     open class UserBased : Base<UserId>() {
         override fun plain(id: UserId) = id.value
         override suspend fun later(id: UserId) = id.value
+    }
+
+    open class Inherits : Base<UserId>() {
+        override fun plain(id: UserId) = id.value
     }
 
     interface Source<T> {

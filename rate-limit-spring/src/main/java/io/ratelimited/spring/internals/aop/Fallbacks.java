@@ -62,9 +62,8 @@ final class Fallbacks {
             throw new InvalidRateLimitException(
                     limit,
                     place,
-                    "fallback method " + name + " returns "
-                            + ResolvableType.forMethodReturnType(found, userClass) + ", not "
-                            + ResolvableType.forMethodReturnType(method, userClass),
+                    "fallback method " + name + " returns " + result(found, userClass) + ", not "
+                            + result(method, userClass),
                     "Use the return type of " + KotlinNames.of(method) + ". [RL-107]");
         }
         ReflectionUtils.makeAccessible(found);
@@ -120,17 +119,39 @@ final class Fallbacks {
 
     /** Returns whether the types of results may be those of the method: as far as both are known, by their generics. */
     private static boolean fitsByGenerics(Method method, Method fallback, Class<?> userClass) {
-        if (KotlinDetector.isSuspendingFunction(method) || KotlinDetector.isSuspendingFunction(fallback)) {
-            return true;
+        ResolvableType wanted = result(method, userClass);
+        ResolvableType found = result(fallback, userClass);
+        if (KotlinDetector.isSuspendingFunction(method) && !isLater(wanted.toClass())) {
+            return fitsSuspended(wanted, found, KotlinDetector.isSuspendingFunction(fallback));
         }
-        ResolvableType wanted = ResolvableType.forMethodReturnType(method, userClass);
-        ResolvableType found = ResolvableType.forMethodReturnType(fallback, userClass);
         if (!isLater(wanted.toClass())) {
             return fits(wanted, found);
         }
         // A later result may be stated as the result itself.
         ResolvableType result = isLater(found.toClass()) ? later(found) : found;
         return result.toClass() == void.class || fits(later(wanted), result);
+    }
+
+    /**
+     * A suspend function awaits a later result of a fallback that is not one. Of a fallback that always throws, the result is
+     * {@code Nothing}: {@link Void} for the JVM.
+     */
+    private static boolean fitsSuspended(ResolvableType wanted, ResolvableType found, boolean suspending) {
+        ResolvableType result = !suspending && isLater(found.toClass()) ? later(found) : found;
+        Class<?> type = wanted.toClass();
+        Class<?> other = result.toClass();
+        if (other == void.class) {
+            return type == Object.class || type.getName().equals("kotlin.Unit");
+        }
+        return other == Void.class || KotlinOverrides.isValue(other, type) || fits(wanted, result);
+    }
+
+    /** The type of the result: Kotlin states that of a suspend function as the type of its continuation. */
+    private static ResolvableType result(Method method, Class<?> userClass) {
+        return KotlinDetector.isSuspendingFunction(method)
+                ? ResolvableType.forMethodParameter(method, method.getParameterCount() - 1, userClass)
+                        .getGeneric(0)
+                : ResolvableType.forMethodReturnType(method, userClass);
     }
 
     private static boolean isLater(Class<?> type) {

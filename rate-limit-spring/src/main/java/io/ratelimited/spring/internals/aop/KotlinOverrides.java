@@ -110,7 +110,8 @@ final class KotlinOverrides {
         return ClassUtils.resolvePrimitiveIfNecessary(own) == argument;
     }
 
-    private static boolean isValue(Class<?> own, Class<?> argument) {
+    /** Returns whether a class is that of the value of a value class. */
+    static boolean isValue(Class<?> own, Class<?> argument) {
         Method unbox = UNBOX.get(argument);
         return unbox != null && unbox.getReturnType() == own;
     }

@@ -29,6 +29,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.core.MethodClassKey;
 import org.springframework.core.ParameterNameDiscoverer;
+import org.springframework.core.ResolvableType;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.StringValueResolver;
 
@@ -294,7 +295,9 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             limit.warnOfTiersWithout(use.text(LimitProperty.TIER), place("tier"));
             CallExpression key = expression("key", use.text(LimitProperty.KEY));
             if (key != null && key.plainParameter() >= 0) {
-                Class<?> type = method.getParameterTypes()[key.plainParameter()];
+                Class<?> type = ResolvableType.forMethodParameter(
+                                method, key.plainParameter(), declared.declaration.owner())
+                        .toClass();
                 if (LimitUse.isNeverKey(type)) {
                     throw invalid(
                             "key",
