@@ -118,7 +118,7 @@ public @interface RateLimited {
      * the call reserves, is refunded or charged in addition. It has the same variables as {@link #key}, and {@code #result}
      * (null if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null
      * if it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of
-     * a stream, else 1, or 0 after an error) and {@code #cancelled} (whether a disconnected client, a timeout or a caller
+     * a stream, else 1, or 0 after an error) and {@code #cancelled} (whether its client, its caller or Spring MVC
      * ended it early). These hide parameters of the same name, which are still available as {@code #a0}. A cancelled call
      * costs at least its reservation, unless the expression reads {@code #cancelled}. A future, or an asynchronous result of
      * Spring MVC, is charged when it has completed; a streamed response when the response has ended. The value is a number
