@@ -120,6 +120,24 @@ final class ProxyShapesTest {
     }
 
     @Test
+    void proxyThatCallsAnotherOneOfItsOwnLimitCountsAsBoth() {
+        runner.withUserConfiguration(TwoStores.class).run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            assertThat(context.getBean(Sales.class).save("order")).isEqualTo("order");
+            assertThat(limits.peek("db", null).remaining()).isEqualTo(8);
+        });
+    }
+
+    @Test
+    void proxyWhoseOwnAnnotationRepeatsThatOfItsFragmentCountsOnce() {
+        runner.withUserConfiguration(StoreWithFragment.class).run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            assertThat(context.getBean(Archive.class).save("order")).isEqualTo("order");
+            assertThat(limits.peek("db", null).remaining()).isEqualTo(9);
+        });
+    }
+
+    @Test
     void laterResultOfFragmentCountsOnce() {
         runner.withBean("fragment", LaterFragment.class, LaterFragment::new)
                 .withUserConfiguration(LaterRepository.class)
@@ -453,6 +471,51 @@ final class ProxyShapesTest {
         @Override
         public @Nullable Object findByName(String name) {
             return inner.findByName(name);
+        }
+    }
+
+    interface Store {
+        Object save(Object entity);
+    }
+
+    @RateLimited(name = "db", rate = "10/s")
+    interface Sales extends Store {}
+
+    @RateLimited("db")
+    interface Outbox extends Store {}
+
+    @RateLimited("db")
+    interface Archive extends Outbox {}
+
+    /** As a repository whose events are for a listener that saves them by another repository. */
+    @Configuration(proxyBeanMethods = false)
+    static class TwoStores {
+        @Bean
+        Outbox outbox() {
+            return jdkProxy(Outbox.class, (proxy, method, args) -> args[0]);
+        }
+
+        @Bean
+        Sales sales(Outbox outbox) {
+            return jdkProxy(Sales.class, (proxy, method, args) -> outbox.save(args[0]));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class StoreWithFragment {
+        @Bean
+        Sales limit() {
+            return entity -> entity;
+        }
+
+        @Bean
+        Outbox fragment() {
+            return entity -> entity;
+        }
+
+        @Bean
+        Archive archive(@Qualifier("fragment") Outbox fragment) {
+            return jdkProxy(Archive.class, (proxy, method, args) -> fragment.save(args[0]));
         }
     }
 

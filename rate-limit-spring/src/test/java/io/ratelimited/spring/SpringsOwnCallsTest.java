@@ -9,6 +9,8 @@ import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import jakarta.jms.ConnectionFactory;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.List;
@@ -18,8 +20,15 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.aop.Advisor;
+import org.springframework.aop.interceptor.AsyncExecutionInterceptor;
 import org.springframework.aop.interceptor.AsyncUncaughtExceptionHandler;
+import org.springframework.aop.support.DefaultPointcutAdvisor;
+import org.springframework.aop.support.NameMatchMethodPointcut;
 import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.event.EventListener;
@@ -29,6 +38,7 @@ import org.springframework.jms.config.DefaultJmsListenerContainerFactory;
 import org.springframework.jms.connection.CachingConnectionFactory;
 import org.springframework.jms.core.JmsTemplate;
 import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.AsyncAnnotationBeanPostProcessor;
 import org.springframework.scheduling.annotation.AsyncConfigurer;
 import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
@@ -86,19 +96,39 @@ final class SpringsOwnCallsTest {
     /** Spring's task waits for the future: another task of the executor might never get a thread. */
     @Test
     void asynchronousMethodWaitsOnTheThreadThatSpringHasGivenIt() throws InterruptedException {
-        runner.withUserConfiguration(OneThread.class).withBean(Letters.class).run(context -> {
-            Letters letters = context.getBean(Letters.class);
-            assertThat(letters.send("first").join()).isEqualTo("first");
-            CompletableFuture<String> second = letters.send("second");
-            ticker.awaitSleeping(1);
-            Threads.until(() -> letters.thread().getState() == Thread.State.WAITING);
-            ticker.advance(Duration.ofMinutes(1));
-            Threads.until(second::isDone);
-            assertThat(second).isCompletedWithValue("second");
-            CompletableFuture<String> rejected = letters.reject("third");
-            Threads.until(rejected::isDone);
-            assertThat(rejected).isCompletedWithValue("no third");
-        });
+        runner.withUserConfiguration(OneThread.class, OneThreadBySpring.class)
+                .withBean(Letters.class)
+                .run(context -> {
+                    Letters letters = context.getBean(Letters.class);
+                    assertThat(letters.send("first").join()).isEqualTo("first");
+                    CompletableFuture<String> second = letters.send("second");
+                    ticker.awaitSleeping(1);
+                    Threads.until(() -> letters.thread().getState() == Thread.State.WAITING);
+                    ticker.advance(Duration.ofMinutes(1));
+                    Threads.until(second::isDone);
+                    assertThat(second).isCompletedWithValue("second");
+                    CompletableFuture<String> rejected = letters.reject("third");
+                    Threads.until(rejected::isDone);
+                    assertThat(rejected).isCompletedWithValue("no third");
+                });
+    }
+
+    /** Whatever tells Spring to make the call on an executor. */
+    @ParameterizedTest
+    @ValueSource(classes = {OneThreadByAnnotation.class, OneThreadByProcessor.class, OneThreadByAdvice.class})
+    void methodThatIsAsynchronousByOtherMeansWaitsOnItsThreadToo(Class<?> application) {
+        runner.withUserConfiguration(OneThread.class, application)
+                .withBean(Postcards.class)
+                .run(context -> {
+                    Postcards postcards = context.getBean(Postcards.class);
+                    assertThat(postcards.send("first").join()).isEqualTo("first");
+                    CompletableFuture<String> second = postcards.send("second");
+                    ticker.awaitSleeping(1);
+                    Threads.until(() -> postcards.thread().getState() == Thread.State.WAITING);
+                    ticker.advance(Duration.ofMinutes(1));
+                    Threads.until(second::isDone);
+                    assertThat(second).isCompletedWithValue("second");
+                });
     }
 
     @Test
@@ -226,7 +256,6 @@ final class SpringsOwnCallsTest {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @EnableAsync
     static class OneThread {
 
         @Bean
@@ -235,6 +264,46 @@ final class SpringsOwnCallsTest {
             executor.setMaxPoolSize(1);
             executor.setDaemon(true);
             return executor;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    static class OneThreadBySpring {}
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface Background {}
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync(annotation = Background.class)
+    static class OneThreadByAnnotation {}
+
+    /** As an application does without {@code @EnableAsync}. */
+    @Configuration(proxyBeanMethods = false)
+    static class OneThreadByProcessor {
+
+        @Bean
+        static AsyncAnnotationBeanPostProcessor asynchronous() {
+            AsyncAnnotationBeanPostProcessor processor = new AsyncAnnotationBeanPostProcessor();
+            processor.setAsyncAnnotationType(Background.class);
+            processor.setProxyTargetClass(true);
+            return processor;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class OneThreadByAdvice {
+
+        @Bean
+        static Advisor asynchronous(ObjectProvider<ThreadPoolTaskExecutor> executor) {
+            NameMatchMethodPointcut pointcut = new NameMatchMethodPointcut();
+            pointcut.setClassFilter(Postcards.class::equals);
+            pointcut.addMethodName("send");
+            DefaultPointcutAdvisor advisor = new DefaultPointcutAdvisor(
+                    pointcut,
+                    new AsyncExecutionInterceptor(task -> executor.getObject().execute(task)));
+            advisor.setOrder(0);
+            return advisor;
         }
     }
 
@@ -312,6 +381,22 @@ final class SpringsOwnCallsTest {
 
         String instead(String text) {
             return "no " + text;
+        }
+    }
+
+    static class Postcards {
+
+        private volatile Thread thread = Thread.currentThread();
+
+        public Thread thread() {
+            return thread;
+        }
+
+        @Background
+        @RateLimited(rate = "1/m", policy = Policy.WAIT, maxWait = "1m")
+        public CompletableFuture<String> send(String text) {
+            thread = Thread.currentThread();
+            return CompletableFuture.completedFuture(text);
         }
     }
 

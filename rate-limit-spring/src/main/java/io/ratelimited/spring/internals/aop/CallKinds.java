@@ -12,6 +12,12 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.Advisor;
+import org.springframework.aop.Pointcut;
+import org.springframework.aop.PointcutAdvisor;
+import org.springframework.aop.ProxyMethodInvocation;
+import org.springframework.aop.framework.Advised;
+import org.springframework.aop.interceptor.AsyncExecutionInterceptor;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
 import org.springframework.core.annotation.MergedAnnotations;
@@ -23,7 +29,7 @@ final class CallKinds {
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
     private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
 
-    /** The annotations that Spring's {@code @EnableAsync} looks for. */
+    /** The annotations that Spring looks for if it is told no other: what can be seen where it does so in a proxy of its own. */
     private static final Set<String> ASYNC = Set.of(
             "org.springframework.scheduling.annotation.Async",
             "jakarta.ejb.Asynchronous",
@@ -41,8 +47,7 @@ final class CallKinds {
         Method method = limited.method();
         Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
-            boolean holdsThread = isAsync(method) || isAsync(targetClass);
-            return new FutureCalls(limited, holdsThread);
+            return new FutureCalls(limited, isAsync(method) || isAsync(targetClass));
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             if (!COROUTINES) {
@@ -71,13 +76,41 @@ final class CallKinds {
         return ClassUtils.isPresent(className, CallKinds.class.getClassLoader());
     }
 
+    /** Returns whether the proxy that a call came through has passed it to an executor before the limit. */
+    private static boolean isAsync(MethodInvocation call) {
+        if (call instanceof DelegatedInvocation delegated) {
+            return isAsync(delegated.call());
+        }
+        Object target = call.getThis();
+        if (target != null
+                && call instanceof ProxyMethodInvocation proxied
+                && proxied.getProxy() instanceof Advised proxy) {
+            for (Advisor advisor : proxy.getAdvisors()) {
+                if (advisor instanceof RateLimitAdvisor) {
+                    return false;
+                }
+                if (advisor.getAdvice() instanceof AsyncExecutionInterceptor
+                        && advisor instanceof PointcutAdvisor asynchronous
+                        && matches(asynchronous.getPointcut(), call.getMethod(), target.getClass())) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private static boolean matches(Pointcut pointcut, Method method, Class<?> targetClass) {
+        return pointcut.getClassFilter().matches(targetClass)
+                && pointcut.getMethodMatcher().matches(method, targetClass);
+    }
+
     /**
      * Calls that return a stage.
      *
-     * @param holdsThread whether Spring runs them on an executor, in a task that waits for the stage: if they went on in another
-     *     task after a wait, none of its threads might be left for that one
+     * @param async whether Spring runs them on an executor by their annotation, as it may do by advice, too: in a task that waits
+     *     for the stage. If they went on in another task after a wait, none of its threads might be left for that one
      */
-    private record FutureCalls(LimitedMethod limited, boolean holdsThread) implements LimitedCall {
+    private record FutureCalls(LimitedMethod limited, boolean async) implements LimitedCall {
 
         @Override
         public Method method() {
@@ -90,7 +123,7 @@ final class CallKinds {
             CurrentRequest request = limited.currentRequest();
             CompletableFuture<Admission> entered;
             try {
-                entered = holdsThread
+                entered = async || isAsync(call)
                         ? CompletableFuture.completedFuture(limited.enter(call, request))
                         : limited.reserveAsync(call, request, Callbacks.MAY_BLOCK);
             } catch (RuntimeException ex) {

@@ -179,7 +179,7 @@ public final class Declarations {
     }
 
     /** The class that an annotation stands on, or that declares the method which it stands on. */
-    private static Class<?> type(MergedAnnotation<?> annotation) {
+    static Class<?> type(MergedAnnotation<?> annotation) {
         return annotation.getSource() instanceof Method annotated
                 ? annotated.getDeclaringClass()
                 : (Class<?>) Objects.requireNonNull(annotation.getSource());

@@ -159,6 +159,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         declareAll();
         Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
         List<LimitUse> limits = new ArrayList<>();
+        List<Class<?>> annotated = new ArrayList<>();
         Set<String> charged = new HashSet<>();
         String fallbackName = null;
         Method fallback = null;
@@ -175,6 +176,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         "Remove one of the two, or give it another name or key.");
             }
             limits.add(expressions.limitUse().declaredAt(declared.place));
+            annotated.add(Declarations.type(declared.declaration.annotation()));
             if (named != null) {
                 if (fallbackName != null && !fallbackName.equals(named)) {
                     throw expressions.invalid(
@@ -187,7 +189,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
         }
-        LimitedMethod limited = new LimitedMethod(specific, limits, fallback, enforcer, requests);
+        LimitedMethod limited = new LimitedMethod(specific, limits, annotated, fallback, enforcer, requests);
         LimitedCall call = CallKinds.of(limited, targetClass);
         boolean blocking = call == limited;
         limits.forEach(limit -> registry.prepare(limit::reads));

@@ -2,7 +2,6 @@ package io.ratelimited.spring.internals.aop;
 
 import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
 import java.lang.reflect.Method;
-import java.util.List;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.Advised;
@@ -61,21 +60,11 @@ record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements Limit
      */
     private static boolean consumeMarker(LimitedMethod method, @Nullable Object target) {
         Call counted = COUNTED.get();
-        if (counted == null || counted.getThis() == target || !isSame(counted.method(), method)) {
+        if (counted == null || counted.getThis() == target || !method.mayBe(counted.method())) {
             return false;
         }
         COUNTED.remove();
         return true;
-    }
-
-    private static boolean isSame(LimitedMethod one, LimitedMethod other) {
-        return one.method().getName().equals(other.method().getName())
-                && one.method().getParameterCount() == other.method().getParameterCount()
-                && names(one).equals(names(other));
-    }
-
-    private static List<String> names(LimitedMethod method) {
-        return method.limits().stream().map(limit -> limit.limit().name()).toList();
     }
 
     private record Call(LimitedMethod method, MethodInvocation call) implements DelegatedInvocation {
