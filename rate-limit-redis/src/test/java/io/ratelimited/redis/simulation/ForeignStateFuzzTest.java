@@ -24,15 +24,28 @@ import org.luaj.vm2.LuaString;
 class ForeignStateFuzzTest {
 
     private static final DirectServer SERVER = new DirectServer();
-    private static final RedisBackend BACKEND = SERVER.node("one");
-    private static final List<RateLimiter> LIMITERS = Stream.of(Algorithm.values())
-            .filter(algorithm -> algorithm != Algorithm.ADAPTIVE && algorithm != Algorithm.DEFAULT)
-            .flatMap(ForeignStateFuzzTest::limits)
-            .map(limit -> BACKEND.limiter(limit, RedisLimitOptions.DEFAULTS))
-            .toList();
+    /** A node remembers keys, and time stands still here: one that has seen so many is replaced. */
+    private static final int KEYS_OF_A_NODE = 10_000;
+
+    private static RedisBackend backend = SERVER.node("one");
+    private static List<RateLimiter> limiters = limiters();
 
     /** Nothing is remembered of a key by which no call was made before. */
     private static int keys;
+
+    private static List<RateLimiter> limiters() {
+        return Stream.of(Algorithm.values())
+                .filter(algorithm -> algorithm != Algorithm.ADAPTIVE && algorithm != Algorithm.DEFAULT)
+                .flatMap(ForeignStateFuzzTest::limits)
+                .map(limit -> backend.limiter(limit, RedisLimitOptions.DEFAULTS))
+                .toList();
+    }
+
+    private static void replaceNode() {
+        backend.close();
+        backend = SERVER.node("one");
+        limiters = limiters();
+    }
 
     private static Stream<Limit> limits(Algorithm algorithm) {
         String name = algorithm.name();
@@ -56,8 +69,11 @@ class ForeignStateFuzzTest {
         if (input.length < 2) {
             return;
         }
-        long errors = BACKEND.health().errors();
-        RateLimiter limiter = LIMITERS.get(Math.floorMod(input[0], LIMITERS.size()));
+        if (keys % KEYS_OF_A_NODE == KEYS_OF_A_NODE - 1) {
+            replaceNode();
+        }
+        long errors = backend.health().errors();
+        RateLimiter limiter = limiters.get(Math.floorMod(input[0], limiters.size()));
         String key = "k" + keys++;
         SERVER.store().clear();
         Reservation first = limiter.reserve(key, 1, 0);
@@ -76,14 +92,14 @@ class ForeignStateFuzzTest {
         }
         second.release();
         check(limiter.reserve(key, 1, 0).decision());
-        assertThat(BACKEND.health().errors()).isEqualTo(errors);
+        assertThat(backend.health().errors()).isEqualTo(errors);
     }
 
     /** Anyone who can write to Redis can also give permits away, by deleting the key. */
     private static void check(Decision decision) {
         // Where Redis loses a block with a state that it cannot read, it holds at the instance that knows it.
         assertThat(decision.source())
-                .as(BACKEND.health().lastError())
+                .as(backend.health().lastError())
                 .isIn(Source.REDIS, decision.blocked() ? Source.DENY_CACHE : Source.REDIS);
         assertThat(decision.remaining()).isNotNegative();
         assertThat(decision.reset()).isGreaterThanOrEqualTo(Duration.ZERO);
