@@ -23,11 +23,11 @@ import org.luaj.vm2.LuaString;
 @Tag("fuzz")
 class ForeignStateFuzzTest {
 
-    private static final DirectServer SERVER = new DirectServer();
-    /** A node remembers keys, and time stands still here: one that has seen so many is replaced. */
+    /** A node remembers keys and alarms, and time stands still here: one that has seen so many is replaced, with its server. */
     private static final int KEYS_OF_A_NODE = 10_000;
 
-    private static RedisBackend backend = SERVER.node("one");
+    private static DirectServer server = new DirectServer();
+    private static RedisBackend backend = server.node("one");
     private static List<RateLimiter> limiters = limiters();
 
     /** Nothing is remembered of a key by which no call was made before. */
@@ -43,7 +43,8 @@ class ForeignStateFuzzTest {
 
     private static void replaceNode() {
         backend.close();
-        backend = SERVER.node("one");
+        server = new DirectServer();
+        backend = server.node("one");
         limiters = limiters();
     }
 
@@ -75,13 +76,13 @@ class ForeignStateFuzzTest {
         long errors = backend.health().errors();
         RateLimiter limiter = limiters.get(Math.floorMod(input[0], limiters.size()));
         String key = "k" + keys++;
-        SERVER.store().clear();
+        server.store().clear();
         Reservation first = limiter.reserve(key, 1, 0);
-        for (LuaString name : SERVER.store().keys()) {
+        for (LuaString name : server.store().keys()) {
             Object value = ForeignValues.of(
-                    Arrays.copyOfRange(input, 1, input.length), SERVER.store().get(name));
+                    Arrays.copyOfRange(input, 1, input.length), server.store().get(name));
             if (value != null) {
-                SERVER.store().put(name, value);
+                server.store().put(name, value);
             }
         }
         check(limiter.peek(key, 1, 0));
