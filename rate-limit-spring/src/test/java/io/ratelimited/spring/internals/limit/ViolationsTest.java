@@ -14,11 +14,10 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
-import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.request.Serving;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -365,16 +364,4 @@ class ViolationsTest {
     }
 
     /** Says of the thread of the test that it serves a request. */
-    private static final class Serving implements CurrentRequest.Source {
-
-        @Override
-        public @Nullable CurrentRequest current() {
-            return null;
-        }
-
-        @Override
-        public boolean isServing() {
-            return true;
-        }
-    }
 }

@@ -11,7 +11,7 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.limit.Sleeper;
-import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.request.Serving;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
@@ -21,7 +21,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.Supplier;
 import org.awaitility.Awaitility;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -55,19 +54,6 @@ class SleepersTest {
         @RateLimited(name = "other", rate = "1000/s", policy = Policy.WAIT, maxWait = "1m")
         public String several(String kind, Callable<String> body) throws Exception {
             return body.call();
-        }
-    }
-
-    private static final class Serving implements CurrentRequest.Source {
-
-        @Override
-        public @Nullable CurrentRequest current() {
-            return null;
-        }
-
-        @Override
-        public boolean isServing() {
-            return true;
         }
     }
 
