@@ -46,10 +46,13 @@ final class DecisionReports {
     /** A runtime image may leave the module jdk.jfr out. */
     private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
 
+    /** Every virtual thread that decides has a set of its own: a small one. */
+    private static final int FEW = 2;
+
     private volatile List<DecisionObserver> observers = List.of();
     /** Observers that this thread is calling. */
     private final ThreadLocal<Set<DecisionObserver>> called =
-            ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>()));
+            ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>(FEW)));
 
     private final Ticker ticker;
     /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
