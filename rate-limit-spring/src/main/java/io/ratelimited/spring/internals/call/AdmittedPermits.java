@@ -41,6 +41,9 @@ final class AdmittedPermits implements ReservedPermits {
                     }
                 });
             } catch (RuntimeException | Error ex) {
+                if (refusal == null && !reserved.isDone()) {
+                    admission.cancel(); // before the caller learns of it
+                }
                 reserved.completeExceptionally(refusal == null ? ex : refusal);
             }
         });

@@ -186,7 +186,13 @@ public final class AsyncCalls {
             } catch (RuntimeException | Error ex) {
                 // An application that stops takes no more tasks, and a machine may have no more threads: the reason why
                 // the call is not made is known all the same.
-                completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
+                if (claimed.compareAndSet(false, true)) {
+                    try {
+                        giveBack();
+                    } finally {
+                        completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
+                    }
+                }
             }
         }
 

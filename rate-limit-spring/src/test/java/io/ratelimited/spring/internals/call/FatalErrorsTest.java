@@ -79,8 +79,11 @@ final class FatalErrorsTest {
     }
 
     private static void assertFree(RunContext context) {
-        assertThat(context.getBean(RateLimits.class).peek("one", null).remaining())
-                .isEqualTo(1);
+        assertThat(remaining(context)).isEqualTo(1);
+    }
+
+    private static long remaining(RunContext context) {
+        return context.getBean(RateLimits.class).peek("one", null).remaining();
     }
 
     @Test
@@ -89,6 +92,22 @@ final class FatalErrorsTest {
             CompletableFuture<String> call = waited(context, context.getBean(Service.class)::future);
             assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS)).hasCauseInstanceOf(OutOfMemoryError.class);
             assertFree(context);
+        });
+    }
+
+    @Test
+    void thePermitIsBackBeforeTheCallerLearnsOfTheFailure() {
+        withExecutor().run(context -> {
+            CompletableFuture<Long> seenByCaller = waited(
+                    context,
+                    () -> context.getBean(Service.class).future().handle((value, failure) -> remaining(context)));
+            assertThat(seenByCaller.get(20, TimeUnit.SECONDS)).isEqualTo(1);
+        });
+        withDecorator().run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            CompletableFuture<Long> seenByCaller = waited(
+                    context, () -> limits.reserveAsync("one", null, 1).handle((value, failure) -> remaining(context)));
+            assertThat(seenByCaller.get(20, TimeUnit.SECONDS)).isEqualTo(1);
         });
     }
 
