@@ -84,7 +84,8 @@ class CallersNumbersTest extends CallersNumbersContract {
                 assertThat(large.tryAcquire("k" + key, 1)).isTrue();
             }
         }
-        // Some 35; a key that was evicted while its log grew goes on with a smaller one, of a seventh of the memory at least.
+        // Some 35; a key that was evicted while its log grew goes on with a smaller one, of a seventh of the memory at
+        // least.
         Threads.until(() -> limiter.keys() <= 150);
         // Neither those that were evicted nor the others have used less.
         for (int key = 0; key < keys; key++) {
