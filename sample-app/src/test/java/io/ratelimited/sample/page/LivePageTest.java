@@ -194,10 +194,11 @@ class LivePageTest extends LivePage {
         assertThat(http.get("/actuator/ratelimits/demo-sliding-log").body()).contains("\"candidates\":{");
         browser.stop();
         browser.screenshotOfAll("rates");
-        assertThat(shares().keySet()).containsExactly(2, 4, 6, 8, 10, 13, 15, 20, 30);
-        double calls = 30 / (1 - shares().get(30) / 100);
-        shares().forEach((rate, share) ->
-                assertThat(share).as(rate + "/h").isCloseTo(100 - 100 * rate / calls, within(0.5)));
+        TreeMap<Integer, Double> shares = shares();
+        assertThat(shares.keySet()).containsExactly(2, 4, 6, 8, 10, 13, 15, 20, 30);
+        double calls = 30 / (1 - shares.get(30) / 100);
+        shares.forEach(
+                (rate, share) -> assertThat(share).as(rate + "/h").isCloseTo(100 - 100 * rate / calls, within(0.5)));
         assertThat(browser.texts(".rates figcaption"))
                 .containsExactly("Calls that other rates would reject, % by permits per h");
         assertThat(browser.drawn(0, "rates")).isGreaterThan(20);

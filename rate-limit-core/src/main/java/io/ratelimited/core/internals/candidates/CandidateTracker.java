@@ -17,6 +17,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -55,6 +56,8 @@ public final class CandidateTracker {
     private static final int LEAST_KEYS = 32;
     private static final long MEMORY = 16L << 20;
     private static final int SHOWN_CALLERS = 5;
+    /** To read the counts of a key while none of its calls is being judged. */
+    private static final int ATTEMPTS = 200;
     /** Bits of a hash that tell whether it may be that of a key with most calls, and that choose a slot of those looked at. */
     private static final int HEAVY_BITS = 16;
 
@@ -281,12 +284,12 @@ public final class CandidateTracker {
     public CandidateReport report() {
         change.lock();
         try {
-            List<Tracked> whole = new ArrayList<>(List.of(withoutKey));
-            List<Tracked> sample = new ArrayList<>();
-            keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked));
-            long ofSample = sample.stream().mapToLong(Tracked::flush).sum();
+            List<Judged> whole = new ArrayList<>(List.of(withoutKey.judged()));
+            List<Judged> sample = new ArrayList<>();
+            keys.values().forEach(tracked -> (tracked.heavy ? whole : sample).add(tracked.judged()));
+            long ofSample = sum(sample, 0);
             long others = ofSample + past + LongStream.of(skipped).sum();
-            long calls = others + whole.stream().mapToLong(Tracked::flush).sum();
+            long calls = others + sum(whole, 0);
             List<Candidate> candidates = IntStream.range(0, limits.size())
                     .mapToObj(limit -> candidate(limit, whole, sample, calls, others, ofSample))
                     .toList();
@@ -303,34 +306,40 @@ public final class CandidateTracker {
      * @param ofSample the part of them that is of keys of the sample
      */
     private Candidate candidate(
-            int limit, List<Tracked> whole, List<Tracked> sample, long calls, long others, long ofSample) {
+            int limit, List<Judged> whole, List<Judged> sample, long calls, long others, long ofSample) {
         double share = ofSample == 0 ? 0 : (double) sum(sample, limit + 1) / ofSample;
         // One more key as large as the largest, rejected whole: a sample without a rejection proves no zero.
-        double largest =
-                sample.stream().mapToDouble(one -> one.counts.get(0)).max().orElse(0);
+        double largest = sample.stream().mapToDouble(one -> one.counts[0]).max().orElse(0);
         double squares = sample.stream()
-                .mapToDouble(one -> Math.pow(one.counts.get(limit + 1) - share * one.counts.get(0), 2))
+                .mapToDouble(one -> Math.pow(one.counts[limit + 1] - share * one.counts[0], 2))
                 .reduce(largest * largest, Double::sum);
         double error = ofSample == 0 ? 1 : Math.min(1, 2 * Math.sqrt(squares) / ofSample * others / calls);
-        List<Tracked> touched = Stream.concat(whole.stream(), sample.stream())
-                .filter(one -> one != withoutKey && one.counts.get(limit + 1) > 0)
+        List<Judged> touched = Stream.concat(whole.stream(), sample.stream())
+                .filter(one -> one.key != withoutKey && one.counts[limit + 1] > 0)
                 .toList();
         return new Candidate(
                 limits.get(limit),
                 Candidates.name(limits.get(limit), live),
                 calls == 0 ? 0 : (sum(whole, limit + 1) + share * others) / calls,
                 others == ofSample ? 0 : error,
-                touched.stream().mapToLong(one -> one.heavy ? 1 : mask + 1L).sum(),
+                touched.stream().mapToLong(one -> one.key.heavy ? 1 : mask + 1L).sum(),
                 touched.stream()
-                        .map(one -> new Caller(CanonicalKey.text(one.key), one.counts.get(limit + 1)))
+                        .map(one -> new Caller(CanonicalKey.text(one.key.key), one.counts[limit + 1]))
                         .sorted(Comparator.comparingLong(caller -> -caller.rejected()))
                         .limit(SHOWN_CALLERS)
                         .toList());
     }
 
-    private static long sum(List<Tracked> of, int count) {
-        return of.stream().mapToLong(one -> one.counts.get(count)).sum();
+    private static long sum(List<Judged> of, int count) {
+        return of.stream().mapToLong(one -> one.counts[count]).sum();
     }
+
+    /**
+     * What was judged of a key at one time.
+     *
+     * @param counts as those of {@link Tracked}
+     */
+    private record Judged(Tracked key, long[] counts) {}
 
     /** A key that is followed, or all calls without one. Its number is that of calls that are counted and not judged yet. */
     final class Tracked extends AtomicInteger {
@@ -340,8 +349,8 @@ public final class CandidateTracker {
         private final transient Object key;
         private final int hash;
         private final transient Trials.Key trial;
-        /** Calls, then for each candidate those that it would have rejected. */
-        private final AtomicLongArray counts = new AtomicLongArray(1 + limits.size());
+        /** Calls, then for each candidate those that it would have rejected, and the calls again, once all have judged them. */
+        private final AtomicLongArray counts = new AtomicLongArray(2 + limits.size());
         /** That of the calls that are counted. */
         private volatile long instant;
         /** Written under the lock. */
@@ -362,11 +371,28 @@ public final class CandidateTracker {
             return counts.get(0);
         }
 
+        /** Flushes; what has been judged then. Under a load that does not pause, a candidate may count a few calls more than others. */
+        private Judged judged() {
+            flush();
+            long[] copy = new long[counts.length()];
+            for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+                for (int i = copy.length - 1; i >= 0; i--) {
+                    copy[i] = counts.get(i);
+                }
+                if (copy[0] == copy[copy.length - 1]) {
+                    break;
+                }
+                LockSupport.parkNanos(1_000);
+            }
+            return new Judged(this, copy);
+        }
+
         private void judge(long calls, long permits, long now, long maxWaitNanos, boolean charged) {
             counts.addAndGet(0, calls);
             for (int i = 0; i < limits.size(); i++) {
                 counts.addAndGet(1 + i, trial.rejected(i, calls, permits, now, maxWaitNanos, charged));
             }
+            counts.addAndGet(1 + limits.size(), calls);
             sampled += mask == 0 || heavy ? 0 : calls;
         }
     }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
@@ -18,6 +19,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -356,5 +359,35 @@ class CandidateTrackerTest {
         assertThat(report)
                 .hasToString(
                         "10 calls: 2/m rejects 80 %, 5/m rejects 50 %, 10/m rejects 0 %; the smallest below 1 % is 10/m");
+    }
+
+    /** The clock stands still: each candidate admits what it holds, and rejects the rest of the calls of the report. */
+    @Test
+    void allCandidatesOfAReportHaveJudgedTheSameCalls() throws Exception {
+        CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "100/d"), "2/d", "4/d", "8/d", "16/d", "32/d");
+        AtomicBoolean over = new AtomicBoolean();
+        FutureTask<Boolean> calls = Threads.start(() -> {
+            while (!over.get()) {
+                tracker.tried(null, 2, 0, false);
+                for (int pause = 0; pause < 100; pause++) {
+                    Thread.onSpinWait();
+                }
+            }
+            return true;
+        });
+        int reports = 5_000;
+        int differing = 0;
+        for (int i = 0; i < reports; i++) {
+            CandidateReport report = tracker.report();
+            differing += report.candidates().stream().allMatch(one -> rejectsTheRest(one, report.calls())) ? 0 : 1;
+        }
+        over.set(true);
+        Threads.get(calls);
+        assertThat(differing).isLessThan(reports / 100);
+    }
+
+    private static boolean rejectsTheRest(CandidateReport.Candidate candidate, long calls) {
+        long admitted = Math.min(calls, candidate.limit().burst() / 2);
+        return Math.abs(candidate.rejected() * calls - (calls - admitted)) < 0.5;
     }
 }
