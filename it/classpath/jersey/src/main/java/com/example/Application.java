@@ -4,6 +4,7 @@ import io.ratelimited.spring.RateLimited;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.container.AsyncResponse;
 import jakarta.ws.rs.container.Suspended;
 import jakarta.ws.rs.core.Response;
@@ -93,6 +94,16 @@ public class Application {
                 return quotes.quote();
             } catch (RuntimeException ex) {
                 throw new IllegalStateException(ex);
+            }
+        }
+
+        @GET
+        @Path("answered")
+        public String answered() {
+            try {
+                return quotes.quote();
+            } catch (RuntimeException ex) {
+                throw new WebApplicationException(ex, Response.Status.GONE);
             }
         }
 

@@ -22,6 +22,7 @@ class ApplicationTest {
             assertTrue(rejected.contains("\"status\":429"), rejected);
             assertTrue(rejected.contains("quota-exceeded"), rejected);
             assertEquals(429, application.get("/jersey/wrapped"));
+            assertEquals(410, application.get("/jersey/answered"));
             assertEquals(400, application.get("/jersey/many?permits=-5"));
             assertEquals(500, application.get("/jersey/broken"));
             assertEquals(200, application.get("/jersey/stage"));
