@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
@@ -354,6 +355,7 @@ final class Judge {
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
         boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !otherWindow;
         double local = local(localNodes);
+        double share = share();
         List<CutOff> cutOff = CutOff.of(calls);
         // In a cluster a key may come to other servers, each with outages of its own.
         double again = plan.servers() > 1 && localNodes > 0
@@ -369,7 +371,7 @@ final class Judge {
         long[] permits = byEnd.stream().mapToLong(Call::stands).toArray();
         for (long from : begins) {
             long sum = 0;
-            for (int i = 0; i < ends.length; i++) {
+            for (int i = firstFrom(ends, from); i < ends.length; i++) {
                 if (begins[i] < from) {
                     continue;
                 }
@@ -386,16 +388,17 @@ final class Judge {
                     int windows = calendar && !aligned ? 2 : 1;
                     double most = stored * windows;
                     // A node has a permit of each window at least.
-                    double share = Math.max((double) windows * localNodes, most * local);
-                    bound = most * refilled + share + rate * ahead;
+                    double locally = Math.max((double) windows * localNodes, most * local);
+                    bound = most * refilled + locally + rate * ahead;
                 } else {
-                    long away = cutOff.stream()
-                            .mapToLong(each -> each.refilled(length))
-                            .sum();
+                    long away = 0;
+                    for (CutOff each : cutOff) {
+                        away += each.refilled(length);
+                    }
                     bound = stored * refilled
                             + again
                             + localNodes * largest
-                            + rate * (length + ahead + apart + 2_000 + share() * away);
+                            + rate * (length + ahead + apart + 2_000 + share * away);
                 }
                 worst = Math.max(worst, sum / bound);
                 if (sum > bound + 1e-6) {
@@ -412,6 +415,16 @@ final class Judge {
             }
         }
         return worst;
+    }
+
+    /** The first place in ascending numbers of one that is not below another. */
+    private static int firstFrom(long[] ascending, long least) {
+        int found = Arrays.binarySearch(ascending, least);
+        int first = found < 0 ? -found - 1 : found;
+        while (first > 0 && ascending[first - 1] == least) {
+            first--;
+        }
+        return first;
     }
 
     /**
