@@ -334,12 +334,18 @@ public final class CandidateTracker {
         return of.stream().mapToLong(one -> one.counts[count]).sum();
     }
 
-    /**
-     * What was judged of a key at one time.
-     *
-     * @param counts as those of {@link Tracked}
-     */
-    private record Judged(Tracked key, long[] counts) {}
+    /** What was judged of a key at one time. */
+    private static final class Judged {
+
+        private final Tracked key;
+        /** As those of the key. */
+        private final long[] counts;
+
+        private Judged(Tracked key, long[] counts) {
+            this.key = key;
+            this.counts = counts;
+        }
+    }
 
     /** A key that is followed, or all calls without one. Its number is that of calls that are counted and not judged yet. */
     final class Tracked extends AtomicInteger {
