@@ -34,7 +34,9 @@ public interface RateLimits {
 
     /**
      * Calls the supplier under the limit, like an annotated method: depending on the policy, a call over the limit is
-     * rejected, waits, or is only counted. If this thread serves a web request, the response has the headers of the limit.
+     * rejected, waits, or is only counted. If this thread serves a web request, the response has the headers of the limit. A
+     * call that returns a {@link CompletionStage}, or a response that ends later, is in flight until that ends. A call that
+     * returns another reactive type is over when it returns, before anybody subscribes: limit such a method by its annotation.
      *
      * @throws io.ratelimited.core.RateLimitExceededException if the call is rejected
      */

@@ -23,6 +23,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -250,6 +251,23 @@ final class AsyncCallsTest {
         service.inFlight(second).complete("instead");
         assertThat(second).isCompletedWithValue("instead");
         assertThat(service.inFlight(CompletableFuture.completedFuture("c"))).isCompletedWithValue("c");
+    }
+
+    @Test
+    void nextCallFindsThePlaceFreeOfOneThatItsCallerHasEnded() {
+        Service service = start();
+        List<Consumer<CompletableFuture<String>>> ends = List.of(
+                call -> call.completeExceptionally(new TimeoutException()),
+                call -> call.cancel(true),
+                call -> call.complete("instead"));
+        for (Consumer<CompletableFuture<String>> end : ends) {
+            CompletableFuture<String> call = service.inFlight(new CompletableFuture<>());
+            CompletableFuture<String> next = call.handle(
+                            (value, failure) -> service.inFlight(CompletableFuture.completedFuture("b")))
+                    .thenCompose(second -> second);
+            end.accept(call);
+            assertThat(next).isCompletedWithValue("b");
+        }
     }
 
     @Test

@@ -123,6 +123,16 @@ final class RateLimitsTest {
     }
 
     @Test
+    void aCallThatReturnsAStageIsInFlightUntilItCompletes() {
+        CompletableFuture<String> first = new CompletableFuture<>();
+        assertThat(limits.execute("flight", null, () -> first)).isNotDone();
+        assertThatThrownBy(() -> limits.execute("flight", null, () -> "too early"))
+                .isInstanceOf(RateLimitExceededException.class);
+        first.complete("landed");
+        assertThat(limits.execute("flight", null, () -> "next")).isEqualTo("next");
+    }
+
+    @Test
     void executeAsyncTurnsAThrownExceptionIntoAFailedFuture() {
         assertThat(limits.<String>executeAsync("flight", null, () -> {
                     throw new IllegalStateException("crashed");

@@ -42,7 +42,8 @@ import org.jspecify.annotations.Nullable;
  * takes those of the limits behind it later. This is a second step of the same kind, which follows the first ({@link TwoSteps}).
  *
  * <p>If a call ends before it can proceed, all of its permits are refunded before the caller is notified: after a rejection,
- * a failure, an interrupt, a cancelled future, or when a call of higher priority takes its queue position.
+ * a failure, an interrupt, or when a call of higher priority takes its queue position. When the caller cancels its future, they
+ * are refunded before {@code cancel} returns.
  */
 public final class AllOf {
 

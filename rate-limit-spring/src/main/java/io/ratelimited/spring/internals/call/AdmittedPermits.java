@@ -5,7 +5,9 @@ import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** Permits of an {@link Admission}. The first of its ends counts. Thread-safe. */
@@ -19,35 +21,52 @@ final class AdmittedPermits implements ReservedPermits {
     }
 
     /**
-     * The permits of a call that is admitted later. Cancelling the future gives them back.
+     * The permits of a call that is admitted later. Whoever ends the future gives them back.
      *
      * @param later runs the code of the caller, because the thread that admits the call may be that of another call
      */
     static CompletableFuture<ReservedPermits> of(CompletableFuture<Admission> entered, Executor later) {
-        CompletableFuture<ReservedPermits> reserved = new CompletableFuture<>();
-        reserved.whenComplete((ignored, failure) -> {
-            if (failure != null && !entered.cancel(false) && !entered.isCompletedExceptionally()) {
-                // Admitted, but the thread of the caller has not begun, and may never.
-                entered.join().cancel();
-            }
-        });
+        Reserving reserving = new Reserving(entered);
         entered.whenComplete((admission, refusal) -> {
             try {
-                later.execute(() -> {
-                    if (refusal == null) {
-                        reserved.complete(new AdmittedPermits(admission));
-                    } else {
-                        reserved.completeExceptionally(refusal);
-                    }
-                });
+                later.execute(() -> reserving.decided(admission, refusal));
             } catch (RuntimeException | Error ex) {
-                if (refusal == null && !reserved.isDone()) {
-                    admission.cancel(); // before the caller learns of it
-                }
-                reserved.completeExceptionally(refusal == null ? ex : refusal);
+                reserving.completeExceptionally(refusal == null ? ex : refusal);
             }
         });
-        return reserved;
+        return reserving;
+    }
+
+    /** The future that the caller gets. */
+    private static final class Reserving extends CallerFuture<ReservedPermits> {
+
+        private final CompletableFuture<Admission> entered;
+        /** Whether the caller has the permits, or has ended this future before: one of the two. */
+        private final AtomicBoolean claimed = new AtomicBoolean();
+
+        private Reserving(CompletableFuture<Admission> entered) {
+            this.entered = entered;
+        }
+
+        private void decided(@Nullable Admission admission, @Nullable Throwable refusal) {
+            if (!claimed.compareAndSet(false, true)) {
+                return;
+            }
+            if (refusal != null) {
+                failed(refusal);
+            } else if (!succeeded(new AdmittedPermits(admission)) && admission != null) {
+                admission.cancel(); // ended by CompletableFuture.completeAsync
+            }
+        }
+
+        /** Admitted or not: the thread of the caller has not begun, and may never. */
+        @Override
+        boolean endFirst(Predicate<CompletableFuture<ReservedPermits>> end) {
+            if (claimed.compareAndSet(false, true)) {
+                AsyncCalls.giveBack(entered);
+            }
+            return false;
+        }
     }
 
     @Override

@@ -11,6 +11,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -99,12 +100,25 @@ public final class AsyncCalls {
         }
     }
 
+    /** Ends the wait of a call that will not be made, or gives its permits back. Never fails. */
+    static void giveBack(CompletableFuture<Admission> entered) {
+        try {
+            if (!entered.cancel(false) && !entered.isCompletedExceptionally()) {
+                entered.join().cancel();
+            }
+        } catch (RuntimeException | Error ex) {
+            LOG.warn("the permits of a call that is not made could not be given back", ex);
+        }
+    }
+
     /**
      * The future that the caller gets. A caller or a timeout that completes or cancels it completes or cancels the future of
      * the method, too, as without a limit: otherwise a call that nothing else ends would be in flight for ever.
      */
-    private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
+    private static class Result<T extends @Nullable Object> extends CallerFuture<T> {
 
+        /** Null until the method has returned. */
+        private volatile @Nullable CompletionStage<T> returned;
         /** Whether the caller ends the stage of the method. */
         private volatile boolean endedByCaller;
 
@@ -114,6 +128,7 @@ public final class AsyncCalls {
          * @param admission of a call that ends with the stage, before any reaction to its end; null if there is none
          */
         CompletableFuture<T> follow(CompletionStage<T> stage, @Nullable Admission admission) {
+            returned = stage;
             stage.whenComplete((value, thrown) -> {
                 Throwable failure = thrown == null ? null : CallResult.unwrap(thrown);
                 try {
@@ -127,23 +142,30 @@ public final class AsyncCalls {
                     LOG.warn("the end of a call could not be reported to its limits", ex);
                 }
                 if (failure != null) {
-                    completeExceptionally(failure);
+                    failed(failure);
                 } else {
-                    complete(value);
+                    succeeded(value);
                 }
             });
-            whenComplete((value, failure) -> {
-                CompletableFuture<T> own = stage.toCompletableFuture();
-                endedByCaller = own == stage && !own.isDone();
+            // If the caller has ended it before the method returned, or by CompletableFuture.completeAsync.
+            whenComplete((value, failure) -> endFirst(own -> {
                 if (isCancelled()) {
-                    own.cancel(true);
-                } else if (failure != null) {
-                    own.completeExceptionally(failure);
-                } else {
-                    own.complete(value);
+                    return own.cancel(true);
                 }
-            });
+                return failure != null ? own.completeExceptionally(failure) : own.complete(value);
+            }));
             return this;
+        }
+
+        @Override
+        boolean endFirst(Predicate<CompletableFuture<T>> end) {
+            CompletionStage<T> stage = returned;
+            if (stage == null) {
+                return false;
+            }
+            CompletableFuture<T> own = stage.toCompletableFuture();
+            endedByCaller = own == stage && !own.isDone();
+            return end.test(own) && own == stage;
         }
     }
 
@@ -167,14 +189,14 @@ public final class AsyncCalls {
             // of its own has ended, such as that call.
             entered.whenComplete(
                     (admission, failure) -> CallbackThreads.SHARED.execute(() -> submit(later, admission, failure)));
-            // A caller that completes this future, by a timeout too, does not wait any more, for its turn or for a
-            // thread.
-            whenComplete((value, failure) -> {
-                if (claimed.compareAndSet(false, true)) {
-                    giveBack();
-                }
-            });
+            whenComplete((value, failure) -> giveBack()); // by CompletableFuture.completeAsync
             return this;
+        }
+
+        /** A caller that ends this future does not wait any more, for its turn or for a thread. */
+        @Override
+        boolean endFirst(Predicate<CompletableFuture<T>> end) {
+            return !giveBack() && super.endFirst(end);
         }
 
         private void submit(Executor later, @Nullable Admission admission, @Nullable Throwable failure) {
@@ -186,12 +208,8 @@ public final class AsyncCalls {
             } catch (RuntimeException | Error ex) {
                 // An application that stops takes no more tasks, and a machine may have no more threads: the reason why
                 // the call is not made is known all the same.
-                if (claimed.compareAndSet(false, true)) {
-                    try {
-                        giveBack();
-                    } finally {
-                        completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
-                    }
+                if (giveBack()) {
+                    failed(failure == null ? ex : CallResult.unwrap(failure));
                 }
             }
         }
@@ -205,19 +223,22 @@ public final class AsyncCalls {
                         ? refusal(CallResult.unwrap(Objects.requireNonNull(failure)), refused)
                         : AsyncCalls.start(admission, body);
                 if (stage == null) {
-                    complete(null);
+                    succeeded(null);
                 } else {
                     follow(stage, null);
                 }
             } catch (Throwable ex) {
-                completeExceptionally(ex);
+                failed(ex);
             }
         }
 
-        private void giveBack() {
-            if (!entered.cancel(false) && !entered.isCompletedExceptionally()) {
-                entered.join().cancel();
+        /** Returns whether the call will not be made because of this. */
+        private boolean giveBack() {
+            if (!claimed.compareAndSet(false, true)) {
+                return false;
             }
+            AsyncCalls.giveBack(entered);
+            return true;
         }
     }
 

@@ -7,7 +7,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
-import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.expression.CallerNames;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
@@ -61,14 +60,17 @@ public final class NamedLimits implements RateLimits {
     @Override
     public <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call) {
         Admission admission = enforcer.enter(limitRequests(name, key, 1), currentRequest());
+        Object result = null;
         Throwable error = null;
         try {
-            return call.get();
+            T value = call.get();
+            result = value;
+            return value;
         } catch (Throwable ex) {
             error = ex;
             throw ex;
         } finally {
-            admission.end(CallResult.of(null, error));
+            admission.endWith(result, error);
         }
     }
 

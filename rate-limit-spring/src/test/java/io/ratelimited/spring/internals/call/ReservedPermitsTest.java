@@ -20,6 +20,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -231,6 +233,25 @@ final class ReservedPermitsTest {
 
         ticker.advance(Duration.ofSeconds(1));
         assertThat(limits.reserveAsync("queue", null, 1)).isCompleted();
+    }
+
+    @Test
+    void whoeverEndsAWaitGivesItsPermitsBackBeforeOthersLearnOfIt() {
+        List<Predicate<CompletableFuture<ReservedPermits>>> ends = List.of(
+                waiting -> waiting.complete(null),
+                waiting -> waiting.completeExceptionally(new TimeoutException()),
+                waiting -> waiting.cancel(false));
+        for (Predicate<CompletableFuture<ReservedPermits>> end : ends) {
+            ReservedPermits first = limits.reserve("turns", null, 1);
+            CompletableFuture<ReservedPermits> waiting = limits.reserveAsync("turns", null, 1);
+            CompletableFuture<Integer> seen =
+                    waiting.handle((permits, failure) -> limits.limit("turns").waiting());
+            assertThat(limits.limit("turns").waiting()).isEqualTo(1);
+            assertThat(end.test(waiting)).isTrue();
+            assertThat(seen).isCompletedWithValue(0);
+            first.close();
+            assertThat(limits.peek("turns", null).remaining()).isEqualTo(1);
+        }
     }
 
     @Test
