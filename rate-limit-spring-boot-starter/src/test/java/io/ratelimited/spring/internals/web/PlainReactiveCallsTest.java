@@ -22,6 +22,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -111,6 +112,29 @@ class PlainReactiveCallsTest {
         assertThat(refused.statusCode()).isEqualTo(429);
         assertThat(refused.headers().firstValue("Retry-After")).contains("60");
         assertThat(states(refused)).containsOnlyKeys("quotes");
+    }
+
+    @Test
+    void aHandlerFunctionThatHasReadItsBodyKnowsItsRequest() {
+        for (String user : List.of("ann", "bob")) {
+            HttpResponse<String> admitted = post("/nested/7/of-body", "order ", user);
+            HttpResponse<String> refused = post("/nested/7/of-body", "order ", user);
+
+            assertThat(admitted.body()).isEqualTo("order 7 served");
+            assertThat(states(admitted)).containsOnlyKeys("service");
+            assertThat(refused.statusCode()).isEqualTo(429);
+        }
+    }
+
+    private static HttpResponse<String> post(String path, String body, String user) {
+        HttpRequest request = HttpRequest.newBuilder(server.uri(path))
+                .header("User", user)
+                .POST(HttpRequest.BodyPublishers.ofString(body))
+                .build();
+        return RunningServer.client()
+                .sendAsync(request, HttpResponse.BodyHandlers.ofString())
+                .orTimeout(20, TimeUnit.SECONDS)
+                .join();
     }
 
     @ParameterizedTest
@@ -370,6 +394,13 @@ class PlainReactiveCallsTest {
         RouterFunction<ServerResponse> functional(Plain plain) {
             return RouterFunctions.route()
                     .GET("/function", request -> ServerResponse.ok().bodyValue(plain.service()))
+                    .path(
+                            "/nested",
+                            nested -> nested.POST(
+                                    "/{id}/of-body",
+                                    request -> request.bodyToMono(String.class)
+                                            .map(body -> body + request.pathVariable("id") + " " + plain.service())
+                                            .flatMap(ServerResponse.ok()::bodyValue)))
                     .build();
         }
     }

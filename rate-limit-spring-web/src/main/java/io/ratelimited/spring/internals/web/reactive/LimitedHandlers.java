@@ -20,6 +20,8 @@ import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.DispatchExceptionHandler;
 import org.springframework.web.reactive.HandlerAdapter;
 import org.springframework.web.reactive.HandlerResult;
+import org.springframework.web.reactive.function.server.RouterFunctions;
+import org.springframework.web.reactive.function.server.ServerRequest;
 import org.springframework.web.server.ServerWebExchange;
 import reactor.core.Disposable;
 import reactor.core.Disposables;
@@ -100,10 +102,24 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
                                 request,
                                 handler instanceof HandlerMethod method
                                         ? call(adapter, method, exchange, request)
-                                        : request.onThread(() -> adapter.handle(exchange, handler))));
+                                        : request.onThread(() -> {
+                                            scope(exchange, request);
+                                            return adapter.handle(exchange, handler);
+                                        })));
             }
         }
         return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
+    }
+
+    /** A handler function, too, gets the values that it waits for with the request on the thread. */
+    private static void scope(ServerWebExchange exchange, ReactiveCurrentRequest request) {
+        if (exchange.getAttribute(RouterFunctions.REQUEST_ATTRIBUTE) instanceof ServerRequest found) {
+            ServerRequest scoped = ServerRequest.create(
+                    new ScopedExchange(exchange, request.scopeOfThisThread()),
+                    found.messageReaders(),
+                    found.apiVersionStrategy());
+            exchange.getAttributes().put(RouterFunctions.REQUEST_ATTRIBUTE, scoped);
+        }
     }
 
     /**
