@@ -17,11 +17,22 @@ public final class BlockUses {
     /** Runs an action with the lock of {@link LimitChanges}. */
     private final Consumer<Runnable> unchanged;
 
-    /** The first places of uses of each kind; null if there is none. */
-    private @Nullable String withoutKey;
+    /** Written with the lock of {@link LimitChanges}. */
+    private volatile Places places = new Places(null, null, null);
 
-    private @Nullable String charged;
-    private @Nullable String uncharged;
+    /** The first places of uses of each kind; null if there is none. */
+    private record Places(
+            @Nullable String withoutKey,
+            @Nullable String charged,
+            @Nullable String uncharged) {
+
+        Places with(boolean keyed, boolean charges, String where) {
+            return new Places(
+                    withoutKey == null && !keyed ? where : withoutKey,
+                    charged == null && charges ? where : charged,
+                    uncharged == null && !charges ? where : uncharged);
+        }
+    }
 
     BlockUses(ConfiguredLimit limit, Consumer<Runnable> unchanged) {
         this.limit = limit;
@@ -41,21 +52,19 @@ public final class BlockUses {
     }
 
     private void added(boolean keyed, boolean charges, String where) {
-        synchronized (this) {
-            withoutKey = withoutKey == null && !keyed ? where : withoutKey;
-            charged = charged == null && charges ? where : charged;
-            uncharged = uncharged == null && !charges ? where : uncharged;
-        }
+        Places next = places.with(keyed, charges, where);
         ResolvedLimit resolved = limit.settings().resolved();
         String remedy = " [RL-103]";
-        require(resolved, remedy);
-        resolved.tiers().values().forEach(tier -> require(tier, remedy));
+        require(next, resolved, remedy);
+        resolved.tiers().values().forEach(tier -> require(next, tier, remedy));
+        places = next; // only now: a use that is rejected makes no calls
         limit.limiters().forEach(this::suit);
     }
 
     /** Returns whether an annotation, a route or a client uses the limit. */
-    synchronized boolean isUsed() {
-        return charged != null || uncharged != null;
+    boolean isUsed() {
+        Places known = places;
+        return known.charged != null || known.uncharged != null;
     }
 
     /**
@@ -64,34 +73,38 @@ public final class BlockUses {
      * @param code ends the remedy
      * @throws InvalidRateLimitException when they have none
      */
-    synchronized void require(ResolvedLimit changed, String code) {
+    void require(ResolvedLimit changed, String code) {
+        require(places, changed, code);
+    }
+
+    private void require(Places uses, ResolvedLimit changed, String code) {
         Object block = changed.values().get(LimitProperty.BLOCK);
         if (block == null || changed.limit().block() == null) {
             return;
         }
-        if (charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
+        if (uses.charged != null && !Limit.canBlockByCharge(changed.algorithm())) {
             throw invalid(
                     changed,
                     "is " + PropertyText.of(block) + ", but " + changed.algorithm()
-                            + " does not support it with a charge, as " + charged
+                            + " does not support it with a charge, as " + uses.charged
                             + " has, because the first charged call leaves no permit",
                     "Use TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW or SLIDING_LOG, or remove block." + code);
         }
         if (!changed.statesBlocks()) {
             return;
         }
-        if (withoutKey != null) {
+        if (uses.withoutKey != null) {
             throw invalid(
                     changed,
                     "is " + PropertyText.of(block) + ", but calls without a key cannot be blocked, as those of "
-                            + withoutKey,
+                            + uses.withoutKey,
                     "Set the key of these calls, or remove block." + code);
         }
-        if (charged != null && uncharged != null) {
+        if (uses.charged != null && uses.uncharged != null) {
             throw invalid(
                     changed,
-                    "is " + PropertyText.of(block) + ", but violations are either charges, as of " + charged
-                            + ", or rejected calls, as of " + uncharged,
+                    "is " + PropertyText.of(block) + ", but violations are either charges, as of " + uses.charged
+                            + ", or rejected calls, as of " + uses.uncharged,
                     "Set charge for both or for none, or use two limits." + code);
         }
     }
@@ -102,11 +115,12 @@ public final class BlockUses {
     }
 
     /** The limit, or that of a tier or caller, which knows whether its uses are charged. */
-    synchronized Limit suited(Limit changed) {
-        if (charged == null && uncharged == null) {
+    Limit suited(Limit changed) {
+        Places known = places;
+        if (known.charged == null && known.uncharged == null) {
             return changed;
         }
-        boolean byCharge = charged != null;
+        boolean byCharge = known.charged != null;
         return changed.isCharged() == byCharge
                 ? changed
                 : changed.toBuilder().charged(byCharge).build();

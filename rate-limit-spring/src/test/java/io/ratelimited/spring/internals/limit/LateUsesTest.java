@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -8,6 +9,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
@@ -86,6 +88,44 @@ final class LateUsesTest {
             }
         }
         return admitted;
+    }
+
+    static class Uncharged {
+
+        @RateLimited(name = "logins", key = "#user")
+        public void login(String user) {}
+    }
+
+    /** The application continues without the bean or the call. */
+    @Test
+    void aUseThatIsRejectedLeavesNoTrace() {
+        runner.with(Uncharged.class)
+                .withPropertyValues(
+                        "rate-limit.limits.tokens.rate=10/h",
+                        "rate-limit.limits.logins.rate=2/h",
+                        "rate-limit.limits.logins.block=10m")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    ConfiguredLimit logins = limits.configured("logins");
+                    context.registerBean(Late.class);
+                    assertThatThrownBy(() -> context.getBean(Late.class).failedLogin("other"))
+                            .hasStackTraceContaining("violations are either charges");
+                    assertThatThrownBy(() -> logins.blockUses().add(false, false, "a method"))
+                            .isInstanceOf(InvalidRateLimitException.class)
+                            .hasMessageContaining("calls without a key cannot be blocked");
+
+                    assertThat(limits.change("logins", LimitChange.rate("3/h")).rate())
+                            .hasToString("3/h");
+                    limits.override("logins", "vip", LimitChange.rate("1/h"), null);
+                    for (String user : new String[] {"other", "vip"}) {
+                        assertThat(logins.limiterOf(user).limit().isCharged())
+                                .as(user)
+                                .isFalse();
+                    }
+                    assertThat(limits.tryAcquire("logins", "vip")).isTrue();
+                    assertThat(limits.tryAcquire("logins", "vip")).isFalse();
+                    assertThat(limits.peek("logins", "vip").blocked()).isTrue();
+                });
     }
 
     @Test
