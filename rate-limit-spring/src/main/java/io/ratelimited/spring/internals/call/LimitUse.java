@@ -193,19 +193,20 @@ public record LimitUse(
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
         long weight = permits == null ? fixedPermits : weight(permits, target, args, current);
-        int rank = priority == null
-                ? RateLimiter.NO_RANK
-                : limit.classes().rank(limiter, priority.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
         Object id = key == null ? null : key.key(target, args, current);
         boolean missing = key != null && id == null;
         if (missing && enforcement.missingKey() == MissingKey.SKIP) {
             return null;
         }
+        RateLimiter ofCaller = limit.limiterOf(id, limiter);
+        int rank = priority == null
+                ? RateLimiter.NO_RANK
+                : limit.classes().rank(ofCaller, priority.value(target, args, current));
         return new LimitRequest(
                 limit,
                 enforcement,
-                id == null ? limiter : limit.limiterOf(id, limiter),
+                ofCaller,
                 id,
                 weight,
                 missing && enforcement.missingKey() == MissingKey.DENY,

@@ -4,16 +4,22 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.TestLimits;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -128,6 +134,44 @@ class PriorityTest {
         assertThat(output)
                 .containsOnlyOnce("has no priority 'gold'")
                 .contains("Rate limit 'calls' has no priority 'gold'");
+    }
+
+    static class Jobs {
+
+        @RateLimited(name = "jobs", key = "#user", priority = "#kind", policy = Policy.WAIT, maxWait = "1m")
+        public CompletableFuture<Void> run(String user, Kind kind, Runnable job) {
+            job.run();
+            return CompletableFuture.completedFuture(null);
+        }
+    }
+
+    /** By the priorities of its tier, the call in the method is behind the call in code; by those of the limit, it is not. */
+    @Test
+    void aCallerWithAnOverrideHasThePrioritiesOfItsTier() {
+        ContextRunner.with(ContextRunner.limited(), Jobs.class)
+                .withPropertyValues(
+                        "rate-limit.limits.jobs.algorithm=concurrency",
+                        "rate-limit.limits.jobs.max-concurrent=10",
+                        "rate-limit.limits.jobs.priorities=critical,batch",
+                        "rate-limit.limits.jobs.tiers.vip.max-concurrent=1",
+                        "rate-limit.limits.jobs.tiers.vip.priorities=interactive,critical,batch")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    limits.override("jobs", "acme", LimitChange.tier("vip"), null);
+                    List<String> order = new CopyOnWriteArrayList<>();
+                    ReservedPermits held = limits.reserve("jobs", "acme", 1);
+                    CompletableFuture<Void> batch =
+                            context.getBean(Jobs.class).run("acme", Kind.batch, () -> order.add("batch"));
+                    CompletableFuture<Void> critical = limits.withPriority("critical")
+                            .executeAsync(
+                                    "jobs", "acme", () -> CompletableFuture.runAsync(() -> order.add("critical")));
+                    assertThat(limits.limit("jobs").waiting()).isEqualTo(2);
+                    held.close();
+                    CompletableFuture.allOf(batch, critical)
+                            .orTimeout(20, TimeUnit.SECONDS)
+                            .join();
+                    assertThat(order).containsExactly("critical", "batch");
+                });
     }
 
     @Test
