@@ -7,6 +7,7 @@ import static io.ratelimited.core.internals.memory.concurrency.ConcurrencyReserv
 import io.ratelimited.core.End;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -372,15 +373,26 @@ final class ConcurrencyCell {
         left.forEach(QueuedReservation::resetAlarm);
     }
 
-    /** Removes a caller that gives up; returns whether it was still waiting. */
-    boolean leave(QueuedReservation call) {
-        boolean removed;
+    /**
+     * Rejects a call that gives up, and decides those behind it in the same step: they are not decided before it, and if it asks
+     * again, it finds their permits taken.
+     *
+     * @return the decided calls, which are to be woken after the one that gives up; null if that one was decided before
+     */
+    @Nullable
+    List<QueuedReservation> leave(QueuedReservation call) {
         synchronized (queue) {
-            removed = queue.remove(call.rank(), call);
+            if (!queue.remove(call.rank(), call)) {
+                return null;
+            }
+            call.decided(FULL);
+            List<QueuedReservation> served = new ArrayList<>(0);
+            for (QueuedReservation next = serveOne(); next != null; next = serveOne()) {
+                served.add(next);
+            }
             waiting = queue.size();
+            return served;
         }
-        serve();
-        return removed;
     }
 
     /** Frees the permits of a call that has ended; called once a call. */

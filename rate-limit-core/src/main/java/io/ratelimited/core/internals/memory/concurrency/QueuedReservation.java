@@ -5,6 +5,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.threads.CallbackThreads;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -174,15 +175,17 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
      * @param refused whether the caller did not leave it by himself
      */
     private void giveUp(boolean refused) {
-        if (cell().leave(this)) {
-            if (refused) {
-                cell().limiter().refused(rank());
-            }
-            decided(FULL);
-            cancelAlarm();
-            JointLocks.outside(() -> turn.complete(false));
-            cell().limiter().removeIfIdle(cell().key());
+        List<QueuedReservation> served = cell().leave(this);
+        if (served == null) {
+            return;
         }
+        if (refused) {
+            cell().limiter().refused(rank());
+        }
+        cancelAlarm();
+        JointLocks.outside(() -> turn.complete(false)); // first, since the callbacks of the others may be slow
+        served.forEach(QueuedReservation::wake);
+        cell().limiter().removeIfIdle(cell().key());
     }
 
     @Override

@@ -219,6 +219,43 @@ class CallsInFlightTest {
         assertThat(free(limiter, null)).isZero();
     }
 
+    /** Callbacks of the others may be slow. */
+    @Test
+    void aCallThatLeavesTheQueueIsRefusedBeforeThoseBehindItContinue() {
+        InMemoryRateLimiter limiter = limiter(limit(3));
+        limiter.reserve("key", 1, 0);
+        Reservation late = limiter.reserve("key", 3, 1_000);
+        CompletableFuture<Boolean> turn = late.awaitAsync();
+        CompletableFuture<Void> next = limiter.reserve("key", 1, HOUR)
+                .awaitAsync()
+                .thenAccept(admitted -> {
+                    assertThat(admitted).isTrue();
+                    assertThat(late.isRefused()).isTrue();
+                    assertThat(late.decision().admitted()).isFalse();
+                    assertThat(turn).isCompletedWithValue(false);
+                    assertThat(limiter.waiting()).isZero();
+                });
+        ticker.advanceNanos(1_000);
+        assertThat(next).isCompleted();
+    }
+
+    @Test
+    void aCallThatLeavesTheQueueFindsThePermitsOfThoseBehindItTaken() {
+        InMemoryRateLimiter limiter = limiter(limit(3));
+        limiter.reserve("key", 1, 0);
+        Reservation next = limiter.reserve("key", 3, HOUR);
+        CompletableFuture<Void> late = next.awaitAsync().thenAccept(admitted -> {
+            assertThat(admitted).isFalse();
+            assertThat(free(limiter, "key")).isOne();
+            assertThat(limiter.reserve("key", 2, 0).isRefused()).isTrue();
+            assertThat(limiter.reserve("key", 1, 0).isRefused()).isFalse();
+        });
+        CompletableFuture<Boolean> light = limiter.reserve("key", 1, HOUR).awaitAsync();
+        next.cancel();
+        assertThat(late).isCompleted();
+        assertThat(light).isCompletedWithValue(true);
+    }
+
     @Test
     void aWaiterIsRefusedAtItsDeadlineAndNotBefore() {
         InMemoryRateLimiter limiter = limiter(limit(1));
