@@ -168,19 +168,30 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
         }
         Sleeper sleeper = LimitRequest.sleeper(enforced);
         if (!seats.tryEnter(LimitRequest.statedMaxWaiting(enforced), sleeper)) {
-            reservation.cancel();
-            return decide(enforced, current, LimitRequest.claims(enforced, false, waitedForThread));
+            return decideWithoutWait(enforced, current, reservation, waitedForThread);
         }
         long before = ticker.nanos();
         try {
-            boolean admitted = await(enforced, reservation, sleeper);
+            boolean admitted = await(reservation, sleeper);
             return conclude(enforced, current, reservation, admitted, ticker.nanos() - before);
+        } catch (CancellationException displaced) {
+            return decideWithoutWait(enforced, current, reservation, waitedForThread);
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
             throw interrupted(enforced[0].limit(), ex);
         } finally {
             seats.leave(sleeper);
         }
+    }
+
+    /**
+     * Decides a call for which no thread is left like one that does not wait. Its reservation ends first, which the call that
+     * displaced it may still be about to do: its own position in a queue would reject it.
+     */
+    private Reservation decideWithoutWait(
+            LimitRequest[] enforced, @Nullable CurrentRequest current, Reservation waiting, long waitedForThread) {
+        waiting.cancel();
+        return decide(enforced, current, LimitRequest.claims(enforced, false, waitedForThread));
     }
 
     /** Decides a call that does not wait. */
@@ -192,21 +203,15 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
     /**
      * Waits in the calling thread.
      *
-     * @return false also when a call of a higher priority has taken the place of this one
+     * @throws CancellationException when a call of a higher priority has taken the place of this one
      */
-    private static boolean await(LimitRequest[] enforced, Reservation reservation, Sleeper sleeper)
-            throws InterruptedException {
+    private static boolean await(Reservation reservation, Sleeper sleeper) throws InterruptedException {
         if (!sleeper.mayBeDisplaced()) {
             return reservation.await();
         }
         CompletableFuture<Boolean> turn = reservation.awaitAsync();
         sleeper.whenDisplaced(() -> turn.cancel(false));
-        try {
-            return CallerThreads.resultOf(turn);
-        } catch (CancellationException ex) {
-            LimitRequest.displaced(enforced, AllOf.refusals(reservation));
-            return false;
-        }
+        return CallerThreads.resultOf(turn);
     }
 
     /**

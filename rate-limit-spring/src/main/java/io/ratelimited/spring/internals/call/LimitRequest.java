@@ -132,16 +132,6 @@ public record LimitRequest(
         return new Sleeper(callers, standings);
     }
 
-    /** Tells the limits for which a call waited that it was rejected, since a call of a higher priority has its thread. */
-    static void displaced(LimitRequest[] enforced, @Nullable Decision[] refusals) {
-        for (int i = 0; i < enforced.length; i++) {
-            Decision refusal = refusals[i];
-            if (refusal != null && enforced[i].limit.countsInFlight()) {
-                enforced[i].limiter.refused(enforced[i], refusal);
-            }
-        }
-    }
-
     /** A caller of a limit; those without a key count as one. */
     private record Caller(String limit, @Nullable Object key) {}
 

@@ -2,10 +2,13 @@ package io.ratelimited.spring.internals.overload;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
@@ -19,9 +22,12 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -53,6 +59,15 @@ class SleepersTest {
         @RateLimited(name = "calls", priority = "#kind", policy = Policy.WAIT, maxWait = "1m")
         @RateLimited(name = "other", rate = "1000/s", policy = Policy.WAIT, maxWait = "1m")
         public String several(String kind, Callable<String> body) throws Exception {
+            return body.call();
+        }
+    }
+
+    static class Paced {
+
+        @RateLimited(name = "calls", priority = "#kind")
+        @RateLimited(name = "pace", algorithm = Algorithm.LEAKY_BUCKET, rate = "1/h", burst = 10, maxWait = "1d")
+        public String call(String kind, Callable<String> body) throws Exception {
             return body.call();
         }
     }
@@ -145,6 +160,84 @@ class SleepersTest {
     @EnumSource(names = {"CONCURRENCY", "ADAPTIVE"})
     void soDoesACallUnderSeveralLimits(Algorithm algorithm) {
         run(algorithm, true);
+    }
+
+    /** Runs an action once, in the thread that cancels an alarm first, before it is cancelled. */
+    private static final class AlarmHook extends DelegatingTicker {
+
+        private final AtomicReference<Runnable> action = new AtomicReference<>(() -> {});
+
+        private AlarmHook() {
+            super(Ticker.system());
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            Runnable cancel = super.schedule(deadline, task);
+            return () -> {
+                action.getAndSet(() -> {}).run();
+                cancel.run();
+            };
+        }
+    }
+
+    /** In most rounds, the thread of the other call still cancels the displaced one when that one continues. */
+    @RepeatedTest(5)
+    void aDisplacedCallIsRejectedByTheLimitForWhichItWaited() {
+        AlarmHook ticker = new AlarmHook();
+        runner(Algorithm.CONCURRENCY).withBean(Ticker.class, () -> ticker).run(context -> {
+            Calls calls = context.getBean(Calls.class);
+            TestLimits limits = TestLimits.of(context);
+            for (int i = 0; i < 2; i++) {
+                start(calls::call, "critical", this::atTheEnd);
+            }
+            await(() -> !limits.peek("calls", null).admitted());
+            waiting(limits, () -> start(calls::call, "batch", () -> "batch"), 1);
+            AtomicReference<Thread> last = new AtomicReference<>();
+            Call batch = (kind, body) -> {
+                last.set(Thread.currentThread());
+                return calls.call(kind, body);
+            };
+            CompletableFuture<String> displaced = waiting(limits, () -> start(batch, "batch", () -> "batch"), 2);
+            ticker.action.set(() -> {
+                if (!Thread.currentThread().equals(last.get())) {
+                    await(displaced::isDone);
+                }
+            });
+            start(calls::call, "critical", () -> "critical");
+            RateLimitExceededException rejection = rejection(displaced);
+            assertThat(rejection.limits()).containsExactly("calls");
+            assertThat(rejection.decision().admitted()).isFalse();
+        });
+    }
+
+    private static RateLimitExceededException rejection(CompletableFuture<String> call) {
+        Throwable failure = catchThrowable(() -> call.get(20, TimeUnit.SECONDS));
+        assertThat(failure).hasCauseInstanceOf(RateLimitExceededException.class);
+        return (RateLimitExceededException) failure.getCause();
+    }
+
+    @Test
+    void aDisplacedCallThatWaitedForAnotherLimitHasTheTimeOfThatOne() {
+        runner(Algorithm.CONCURRENCY)
+                .withBean(Paced.class)
+                .withPropertyValues("rate-limit.limits.calls.max-wait=1d")
+                .run(context -> {
+                    Paced paced = context.getBean(Paced.class);
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(paced.call("batch", () -> "first")).isEqualTo("first");
+                    CompletableFuture<String> displaced = new CompletableFuture<>();
+                    for (int waiters = 1; waiters <= THREADS / 2; waiters++) {
+                        int all = waiters;
+                        displaced = start(paced::call, "batch", () -> "batch");
+                        await(() -> limits.limit("pace").waiting() == all);
+                    }
+                    start(paced::call, "critical", () -> "critical");
+                    RateLimitExceededException rejection = rejection(displaced);
+                    assertThat(rejection.limits()).containsExactly("pace");
+                    assertThat(rejection.decision().admitted()).isFalse();
+                    assertThat(rejection.decision().retryAfter()).isPositive();
+                });
     }
 
     /** Time of a queue that is given back is lost where another call came in between. */
