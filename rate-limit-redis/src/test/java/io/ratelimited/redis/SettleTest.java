@@ -390,4 +390,26 @@ class SettleTest {
             assertThat(limiter.peek("k", 1, 0).retryAfter()).isGreaterThan(Duration.ofSeconds(60));
         }
     }
+
+    /** As is one that Redis has admitted: what it has cost counts where the key has its permits by then. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whatWasAdmittedHereIsChargedUnderTheLimitThatThereIsWhenItEnds(Algorithm algorithm) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = Limit.of("settled", algorithm).rate("10/d").build();
+        Limit raised = limit.toBuilder().rate("1000/3650d").build();
+        RateLimiter limiter = far.limiter(limit);
+        far.awaitRedis();
+        far.cut();
+        Reservation here = limiter.reserve("k", 1, 0);
+        assertThat(here.decision().source()).isEqualTo(Source.FALLBACK);
+        far.heal();
+        until(() -> remaining(limiter, "k") == 9, "the call is charged", Duration.ofSeconds(30));
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(raised, RedisLimitOptions.DEFAULTS);
+        other.reset("k");
+        assertThat(other.tryAcquire("k", 1)).isTrue();
+        limiter.update(raised);
+        here.settle(11);
+        until(() -> other.peek("k", 1, 0).remaining() == 989, "charged", Duration.ofSeconds(30));
+    }
 }

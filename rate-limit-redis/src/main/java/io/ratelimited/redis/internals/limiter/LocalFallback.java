@@ -17,6 +17,7 @@ import io.ratelimited.redis.internals.script.ScriptBlocks;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -100,7 +101,13 @@ final class LocalFallback {
         }
     }
 
-    Reservation reserve(ScriptParameters current, @Nullable String text, String name, Wanted wanted) {
+    /** @param latest the numbers of the key when the call ends, by which it is charged what it has cost beyond its permits */
+    Reservation reserve(
+            ScriptParameters current,
+            @Nullable String text,
+            String name,
+            Wanted wanted,
+            Supplier<ScriptParameters> latest) {
         long permits = wanted.permits();
         Share own = local(current, name);
         Reservation decided = own.limiter().reserve(text, permits, wanted.maxWait());
@@ -123,7 +130,7 @@ final class LocalFallback {
                 decided.settle(permits + end.excess());
             }
             if (end.excess() > 0) {
-                charge(current, name, end.excess(), here ? Bucket.of(own, text, end.excess()) : null);
+                charge(latest.get(), name, end.excess(), here ? Bucket.of(own, text, end.excess()) : null);
             } else if (end.excess() < 0) {
                 // Permits that have been charged in Redis already stay charged: they may have lapsed there.
                 context.connection()

@@ -504,7 +504,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     Reservation reserveLocally(@Nullable String text, Wanted wanted) {
-        return local.reserve(parameters(), text, name(text), wanted);
+        return local.reserve(parameters(), text, name(text), wanted, () -> lastOf(text).parameters());
     }
 
     @Override
