@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.BlockedKey;
+import io.ratelimited.core.CallerLimit;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -30,6 +31,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Blocks of keys that several nodes share, and through outages. */
@@ -389,6 +391,110 @@ class BlocksTest {
         until(() -> other.peek("k", 1, 0).blocked(), "Redis has it again", Duration.ofSeconds(20));
         assertThat(other.peek("k", 1, 0).retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
         assertThat(other.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK.minusSeconds(1), 1));
+    }
+
+    private static Limit ofCallersAlone(Algorithm algorithm, String rate) {
+        return Limit.of("plans", algorithm).rate(rate).block(BLOCK).build();
+    }
+
+    /** Under a limit that is unlimited or closed for all others. */
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, unlimited", "FIXED_WINDOW, unlimited", "SLIDING_LOG, 0/s"})
+    void aRedisThatComesBackEmptyHearsFirstOfTheBlocksOfCallersWithTheirOwnNumbers(Algorithm algorithm, String rate) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = ofCallersAlone(algorithm, rate);
+        RateLimiter limiter = far.limiter(limit);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("3/h"));
+        far.awaitRedis();
+        offend(own);
+        far.cut();
+        REDIS.server().ask(commands -> commands.flushall());
+        far.heal();
+        RateLimiter other = REDIS.backend(FarNode.NEAR)
+                .limiter(limit, RedisLimitOptions.DEFAULTS)
+                .ofCallers(CallerLimit.of("3/h"));
+        Decision elsewhere = other.peek("k", 1, 0);
+        assertThat(elsewhere.blocked()).isTrue();
+        assertThat(elsewhere.retryAfter()).isBetween(BLOCK.minusMinutes(1), BLOCK);
+        assertThat(own.tryAcquire("k", 1)).isFalse();
+        assertThat(limiter.blockedKeys()).hasSize(1);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, unlimited", "FIXED_WINDOW, unlimited", "SLIDING_LOG, 0/s"})
+    void aBlockOfACallerWithItsOwnNumbersThatRedisHasLostIsThereForAllAfterTheNextCall(
+            Algorithm algorithm, String rate) {
+        Limit limit = ofCallersAlone(algorithm, rate);
+        RateLimiter one = node(limit).ofCallers(CallerLimit.of("3/h"));
+        RateLimiter other = node(limit).ofCallers(CallerLimit.of("3/h"));
+        offend(one);
+        REDIS.server().ask(commands -> commands.flushall());
+        ticker.advance(Duration.ofSeconds(1));
+        Decision refused = one.reserve("k", 1, 0).decision();
+        assertThat(refused.blocked()).isTrue();
+        assertThat(refused.retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
+        until(() -> other.peek("k", 1, 0).blocked(), "Redis has it again", Duration.ofSeconds(20));
+        assertThat(other.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK.minusSeconds(1), 1));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, unlimited", "FIXED_WINDOW, unlimited", "SLIDING_LOG, 0/s"})
+    void aBlockByChargesInAnOutageOfACallerWithItsOwnNumbersIsThereForAllAfterwards(Algorithm algorithm, String rate) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = ofCallersAlone(algorithm, rate).toBuilder().charged(true).build();
+        RateLimiter own = far.limiter(limit).ofCallers(CallerLimit.of("3/h"));
+        far.awaitRedis();
+        far.cut();
+        own.reserve("k", 1, 0).settle(3);
+        assertThat(own.peek("k", 1, 0).blocked()).isTrue();
+        far.heal();
+        RateLimiter other = REDIS.backend(FarNode.NEAR)
+                .limiter(limit, RedisLimitOptions.DEFAULTS)
+                .ofCallers(CallerLimit.of("3/h"));
+        assertThat(other.peek("k", 1, 0).blocked()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void anotherPeriodOfACallerWithItsOwnNumbersEndsItsBlockOnAllNodes(Algorithm algorithm) {
+        Limit limit = ofCallersAlone(algorithm, "unlimited");
+        List<RateLimiter> nodes = List.of(node(limit), node(limit));
+        offend(nodes.get(0).ofCallers(CallerLimit.of("3/h")));
+        for (RateLimiter node : nodes) {
+            assertThat(node.ofCallers(CallerLimit.of("3/h")).tryAcquire("k", 1)).isFalse();
+            assertThat(node.ofCallers(CallerLimit.of("100/d")).tryAcquire("k", 1))
+                    .isTrue();
+            assertThat(node.ofCallers(CallerLimit.of("3/h")).tryAcquire("k", 1)).isFalse();
+            assertThat(node.blockedKeys()).containsExactly(new BlockedKey("k", BLOCK, 1));
+        }
+        nodes.get(0).reset("k");
+        assertThat(nodes.get(0).blockedKeys()).isEmpty();
+        ticker.advance(Duration.ofSeconds(1));
+        for (RateLimiter node : nodes) {
+            assertThat(node.ofCallers(CallerLimit.of("3/h")).tryAcquire("k", 1)).isTrue();
+        }
+    }
+
+    /** It is one key to whoever reads its name, and two records in Redis. */
+    @Test
+    void callersOfOneKeyWithOtherPeriodsAreBlockedApartInAnOutageAndAfterwards() {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = ofCallersAlone(Algorithm.FIXED_WINDOW, "unlimited");
+        RateLimiter limiter = far.limiter(limit);
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(limit, RedisLimitOptions.DEFAULTS);
+        far.awaitRedis();
+        far.cut();
+        for (String numbers : List.of("3/h", "5/d")) {
+            RateLimiter own = limiter.ofCallers(CallerLimit.of(numbers));
+            assertThat(own.tryAcquire("k", 1)).isTrue();
+            assertThat(offend(own).blocked()).isTrue();
+        }
+        far.heal();
+        for (String numbers : List.of("3/h", "5/d")) {
+            assertThat(other.ofCallers(CallerLimit.of(numbers)).peek("k", 1, 0).blocked())
+                    .as(numbers)
+                    .isTrue();
+        }
     }
 
     @Test

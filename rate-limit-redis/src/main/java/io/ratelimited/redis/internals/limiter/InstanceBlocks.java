@@ -145,21 +145,31 @@ final class InstanceBlocks {
         return liftedMicros.get();
     }
 
-    void forget(String text) {
-        known.forget(text);
+    void forget(String text, ScriptParameters current) {
+        known.forget(text, current);
     }
 
     Stream<BlockedKey> all() {
-        ScriptParameters current = parameters;
-        if (current.blocks() == null || current.isConstant()) {
-            return Stream.empty();
-        }
         long now = context.ticker().nanos();
-        return known.allRunning()
+        return running(parameters)
                 .map(each -> new BlockedKey(
-                        CanonicalKey.ofText(each.getKey()),
-                        Duration.ofNanos(each.getValue().left(now)),
-                        each.getValue().level()));
+                        CanonicalKey.ofText(each.text()), Duration.ofNanos(each.left(now)), each.level()));
+    }
+
+    /** The blocks that reject calls: under a limit that rejects all or none, those of callers with their own numbers. */
+    private Stream<Known> running(ScriptParameters now) {
+        return known.allRunning()
+                .filter(each -> rule(each.parameters()) != null
+                        && (!now.isConstant() || each.parameters().whole() != each.parameters()));
+    }
+
+    /**
+     * The rule that the limit has now for blocks of keys under numbers that it, or a caller, had. Null if it has no blocks, or counts
+     * in another way since.
+     */
+    private @Nullable ScriptBlocks rule(ScriptParameters then) {
+        ScriptParameters now = parameters;
+        return then.blocks() != null && (now.isConstant() || now.countsAs(then)) ? now.blocks() : null;
     }
 
     void observe(Consumer<BlockedKey> observer) {
@@ -167,8 +177,9 @@ final class InstanceBlocks {
     }
 
     /** The block of a key as this node knows it; null while it is not blocked. */
-    ScriptBlocks.@Nullable State of(@Nullable String text) {
-        return state(parameters.blocks() == null ? null : known.running(text));
+    private ScriptBlocks.@Nullable State of(@Nullable String text, ScriptParameters current) {
+        Known block = known.running(text, current);
+        return state(block == null || rule(current) == null ? null : block);
     }
 
     private ScriptBlocks.@Nullable State state(@Nullable Known block) {
@@ -180,41 +191,42 @@ final class InstanceBlocks {
     /** The rejection by a block that this node knows; null for a key that is not blocked. */
     @Nullable
     ScriptReply refusal(@Nullable String text, ScriptParameters current, Source source) {
-        ScriptBlocks.State block = current.isConstant() ? null : of(text);
+        ScriptBlocks.State block = current.isConstant() ? null : of(text, current);
         return block == null ? null : ScriptReply.blocked(block, current, source);
     }
 
     /** The rejection by a block that holds whatever Redis says, which does not have it yet; null for none. */
     @Nullable
     ScriptReply owed(@Nullable String text, ScriptParameters current) {
-        Known block = current.blocks() == null ? null : known.running(text);
+        Known block = current.blocks() == null ? null : known.running(text, current);
         return block == null || !block.owed() ? null : refusal(text, current, Source.DENY_CACHE);
     }
 
     /** What this node knows about a key while it asks Redis, for {@link #learn}. */
     @Nullable
-    Known beforeAsking(@Nullable String text) {
-        return known.find(text);
+    Known beforeAsking(@Nullable String text, ScriptParameters current) {
+        return known.find(text, current);
     }
 
     /**
      * Takes over what Redis has replied about a key.
      *
+     * @param current by which it was asked
      * @param asked what this node knew when it asked. What it has learned since may be newer than the reply: threads take over
      *     replies in any order
      * @return the block that holds here, though Redis did not have it when it replied; null for none. It may have it again by
      *     the time that the reply is looked at
      */
-    ScriptBlocks.@Nullable State learn(String text, ScriptBlocks.State state, @Nullable Known asked) {
-        ScriptParameters current = parameters;
-        ScriptBlocks rule = current.blocks();
+    ScriptBlocks.@Nullable State learn(
+            String text, ScriptParameters current, ScriptBlocks.State state, @Nullable Known asked) {
+        ScriptBlocks rule = rule(current);
         long now = context.ticker().nanos();
         clockMicros = state.nowMicros() - now / 1_000;
-        if (rule == null || (state.level() == 0 && known.find(text) == null)) {
+        if (rule == null || (state.level() == 0 && known.find(text, current) == null)) {
             return null;
         }
         boolean[] news = new boolean[2];
-        Known after = known.change(text, rule, (key, before) -> {
+        Known after = known.change(text, current, rule, before -> {
             // Redis has begun a higher one since it got the owed one, though its reply to that is still on the way.
             boolean next =
                     before != null && before.left(now) <= 0 && state.leftNanos() > 0 && state.level() > before.level();
@@ -227,13 +239,13 @@ final class InstanceBlocks {
             if (before != null && (later || !state.known()) && now - before.end() < rule.quietNanos()) {
                 // Redis has lost it: a block that has ended in order has left its level, or its forgiveness.
                 news[1] = true;
-                return new Known(before.begin(), before.end(), before.level(), true);
+                return before.owed(true);
             }
             if (!state.known() || state.level() == 0) {
                 return null;
             }
             news[0] = state.leftNanos() > 0 && (before == null || before.left(now) <= 0);
-            return new Known(now - state.ageNanos(), now + state.leftNanos(), state.level(), false);
+            return new Known(text, current, now - state.ageNanos(), now + state.leftNanos(), state.level(), false);
         });
         if (news[1]) {
             tellRedis(current, text);
@@ -282,7 +294,7 @@ final class InstanceBlocks {
         if (!first.isDone() && !connection.isDown()) {
             return first.thenCompose(done -> ask(name, text, operation, current, calls, budget, late, lost));
         }
-        Known asked = beforeAsking(text);
+        Known asked = beforeAsking(text, current);
         return connection
                 .eval(
                         Script.DECIDE,
@@ -303,7 +315,7 @@ final class InstanceBlocks {
             @Nullable Known asked,
             BiFunction<ScriptReply[], ScriptReply, ScriptReply[]> lost) {
         ScriptBlocks.State state = ScriptBlocks.read(reply).get(0);
-        ScriptBlocks.State here = learn(text, state, asked);
+        ScriptBlocks.State here = learn(text, current, state, asked);
         ScriptReply[] replies = current.read(ScriptBlocks.without(reply), calls, state);
         return here == null ? replies : lost.apply(replies, ScriptReply.blocked(here, current, Source.DENY_CACHE));
     }
@@ -404,7 +416,7 @@ final class InstanceBlocks {
             return;
         }
         // A limit that counts in another way begins anew.
-        long reserved = taken.parameters().fullName("").equals(current.fullName("")) ? end.reserved() : 0;
+        long reserved = taken.parameters().countsAs(current) ? end.reserved() : 0;
         long grantedAt = reservedAt + Math.max(0, taken.outcome()) / 1_000;
         String tail = reservedAt + " " + grantedAt + " " + scripted(reserved) + " "
                 + scripted(Math.max(0, end.excess())) + (judged ? "" : ScriptBlocks.NO_VIOLATION);
@@ -428,18 +440,13 @@ final class InstanceBlocks {
         return clock == null ? 0 : clock + nowMicros();
     }
 
-    /** {@link #offend(ScriptParameters, String)} under the rule that the limit has now. */
-    void offend(String text) {
-        offend(parameters, text);
-    }
-
     /** Begins a block here, if the key is not blocked, and owes it to Redis. Returns the block of the key. */
     ScriptBlocks.@Nullable State offend(ScriptParameters current, String text) {
-        ScriptBlocks rule = current.blocks();
+        ScriptBlocks rule = rule(current);
         if (rule == null) {
             return null;
         }
-        Known begun = known.begin(text, rule);
+        Known begun = known.begin(text, current, rule);
         if (begun != null) {
             followRecoveries();
             onBegin.accept(text);
@@ -447,7 +454,7 @@ final class InstanceBlocks {
                     CanonicalKey.ofText(text), Duration.ofNanos(begun.end() - begun.begin()), begun.level()));
             tellRedis(current, text);
         }
-        return of(text);
+        return of(text, current);
     }
 
     /** Has Redis take over a block that this node knows, now or as soon as it decides. */
@@ -456,8 +463,8 @@ final class InstanceBlocks {
     }
 
     private @Nullable ScriptArguments imposed(ScriptParameters current, String text) {
-        ScriptBlocks rule = current.blocks();
-        Known block = rule == null || parameters.blocks() == null ? null : known.last(text, rule);
+        ScriptBlocks rule = rule(current);
+        Known block = rule == null ? null : known.last(text, current, rule);
         if (block == null) {
             return null;
         }
@@ -480,13 +487,11 @@ final class InstanceBlocks {
 
     /** Tells Redis of all blocks that run before it decides again: it may have lost them. */
     private void tellAll() {
-        ScriptParameters current = parameters;
-        if (current.blocks() != null && !current.isConstant()) {
-            known.allRunning()
-                    .filter(each -> !each.getValue().owed())
-                    .limit(MOST_OWED)
-                    .forEach(each -> tellRedis(current, each.getKey()));
-        }
+        ScriptParameters now = parameters;
+        running(now)
+                .filter(each -> !each.owed())
+                .limit(MOST_OWED)
+                .forEach(each -> tellRedis(now.isConstant() ? each.parameters() : now, each.text()));
     }
 
     private ScriptArguments begin(ScriptParameters current, String operation) {
@@ -508,13 +513,9 @@ final class InstanceBlocks {
             ScriptBlocks rule = current.blocks();
             if (kind == DeliveryKind.BLOCK && rule != null) {
                 known.change(
-                        text,
-                        rule,
-                        (key, before) -> before == null || !before.owed()
-                                ? before
-                                : new Known(before.begin(), before.end(), before.level(), false));
+                        text, current, rule, before -> before == null || !before.owed() ? before : before.owed(false));
             }
-            learn(text, ScriptBlocks.read(reply).get(0), beforeAsking(text));
+            learn(text, current, ScriptBlocks.read(reply).get(0), beforeAsking(text, current));
         });
     }
 

@@ -3,15 +3,14 @@ package io.ratelimited.redis.internals.limiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
 import java.util.Iterator;
-import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.BiFunction;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The last blocks of keys as this node knows them, until their levels are forgiven. Redis has them all; so of too many those
- * that have ended go first, and then any. Thread-safe.
+ * The last blocks of keys as this node knows them, until their levels are forgiven: as in Redis, one for each state that a key has.
+ * Redis has them all; so of too many those that have ended go first, and then any. Thread-safe.
  */
 final class KnownBlocks {
 
@@ -19,6 +18,7 @@ final class KnownBlocks {
 
     private final Ticker ticker;
     private final long most;
+    /** By the names of those states. */
     private final ConcurrentHashMap<String, Known> blocks = new ConcurrentHashMap<>();
     /** The number of blocks at which those that are forgiven are looked for. */
     private volatile long sweepAt = FIRST_SWEEP;
@@ -26,12 +26,18 @@ final class KnownBlocks {
     /**
      * A block, by the time of the ticker.
      *
+     * @param text of the key
+     * @param parameters the numbers of its callers when this node last learned of it
      * @param owed whether Redis has not said yet that it has it: until then it holds here, whatever Redis says
      */
-    record Known(long begin, long end, int level, boolean owed) {
+    record Known(String text, ScriptParameters parameters, long begin, long end, int level, boolean owed) {
 
         long left(long now) {
             return end - now;
+        }
+
+        Known owed(boolean value) {
+            return new Known(text, parameters, begin, end, level, value);
         }
     }
 
@@ -43,27 +49,27 @@ final class KnownBlocks {
 
     /** The last block of a key, which may have ended; null if there is none, or it is forgiven. */
     @Nullable
-    Known last(String text, ScriptBlocks rule) {
-        Known block = find(text);
+    Known last(String text, ScriptParameters current, ScriptBlocks rule) {
+        Known block = find(text, current);
         return block == null || isForgiven(block, rule, ticker.nanos()) ? null : block;
     }
 
     /** What is known of a key, which may have ended or be forgiven; null for nothing. */
     @Nullable
-    Known find(@Nullable String text) {
-        return text == null || blocks.isEmpty() ? null : blocks.get(text);
+    Known find(@Nullable String text, ScriptParameters current) {
+        return text == null || blocks.isEmpty() ? null : blocks.get(current.fullName(text));
     }
 
     /** The block of a key; null while it is not blocked. */
     @Nullable
-    Known running(@Nullable String text) {
-        Known block = find(text);
+    Known running(@Nullable String text, ScriptParameters current) {
+        Known block = find(text, current);
         return block == null || block.left(ticker.nanos()) <= 0 ? null : block;
     }
 
-    Stream<Map.Entry<String, Known>> allRunning() {
+    Stream<Known> allRunning() {
         long now = ticker.nanos();
-        return blocks.entrySet().stream().filter(each -> each.getValue().left(now) > 0);
+        return blocks.values().stream().filter(each -> each.left(now) > 0);
     }
 
     private static boolean isForgiven(Known block, ScriptBlocks rule, long now) {
@@ -72,32 +78,32 @@ final class KnownBlocks {
 
     /** Begins a block. Returns null if one runs. */
     @Nullable
-    Known begin(String text, ScriptBlocks rule) {
+    Known begin(String text, ScriptParameters current, ScriptBlocks rule) {
         long now = ticker.nanos();
         boolean[] begun = new boolean[1];
-        Known after = change(text, rule, (key, before) -> {
+        Known after = change(text, current, rule, before -> {
             begun[0] = before == null || before.left(now) <= 0;
             if (!begun[0]) {
                 return before;
             }
             int level = before == null || isForgiven(before, rule, now) ? 1 : before.level + 1;
-            return new Known(now, now + rule.lengthOf(level), level, true);
+            return new Known(text, current, now, now + rule.lengthOf(level), level, true);
         });
         return begun[0] ? after : null;
     }
 
     /** Changes what is known of a key; null for nothing. */
     @Nullable
-    Known change(String text, ScriptBlocks rule, BiFunction<String, @Nullable Known, @Nullable Known> change) {
-        Known after = blocks.compute(text, change);
+    Known change(String text, ScriptParameters current, ScriptBlocks rule, UnaryOperator<@Nullable Known> change) {
+        Known after = blocks.compute(current.fullName(text), (name, before) -> change.apply(before));
         if (after != null && blocks.mappingCount() > Math.min(sweepAt, most)) {
             sweep(rule);
         }
         return after;
     }
 
-    void forget(String text) {
-        blocks.remove(text);
+    void forget(String text, ScriptParameters current) {
+        blocks.remove(current.fullName(text));
     }
 
     void forgetAll() {

@@ -42,6 +42,8 @@ final class LocalFallback {
     private @Nullable InMemoryRateLimiter evidence;
     /** The limit that {@link #evidence} has. Guarded by this. */
     private @Nullable ScriptParameters evidenceOf;
+    /** The call that this thread settles as evidence: one of a violation says only which key it is of. */
+    private final ThreadLocal<@Nullable Counted> settling = new ThreadLocal<>();
 
     LocalFallback(
             LimiterContext context,
@@ -115,7 +117,7 @@ final class LocalFallback {
         Counted counted = new Counted(current, text, wanted);
         boolean undecided = wanted.undecided() && !decided.isRefused();
         if (!undecided && counted.violates(decided.isRefused())) {
-            reply = reply.withBlock(blocks.offend(current, Objects.requireNonNull(text)));
+            reply = reply.withBlock(counted.offend());
         }
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0
@@ -145,7 +147,7 @@ final class LocalFallback {
         };
         Runnable keep = () -> {
             if (counted.violates(false)) {
-                blocks.offend(current, Objects.requireNonNull(text));
+                counted.offend();
             }
         };
         return new RedisReservation(
@@ -179,8 +181,17 @@ final class LocalFallback {
                 // Without a settlement as yet: what the call has cost may become known.
                 counted.release();
             } else if (counted != null) {
-                counted.settle(wanted.permits() + end.excess(), end.mayBlock() && !wanted.exempt());
+                settling.set(this);
+                try {
+                    counted.settle(wanted.permits() + end.excess(), end.mayBlock() && !wanted.exempt());
+                } finally {
+                    settling.remove();
+                }
             }
+        }
+
+        private ScriptBlocks.@Nullable State offend() {
+            return blocks.offend(current, Objects.requireNonNull(text));
         }
     }
 
@@ -257,7 +268,7 @@ final class LocalFallback {
         Limit whole = evidenceLimit(current);
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
-            known.onBlock(begun -> blocks.offend(begun.key().toString()));
+            known.onBlock(begun -> Objects.requireNonNull(settling.get()).offend());
             evidence = known;
         } else if (evidenceOf != current) {
             known.update(whole);

@@ -128,7 +128,7 @@ final class MultiLimitCall {
         parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
         @Nullable Known[] asked = new Known[parts.size()];
-        Arrays.setAll(asked, i -> rate(parts.get(i)).blocks.beforeAsking(parts.get(i).caller));
+        Arrays.setAll(asked, i -> rate(parts.get(i)).blocks.beforeAsking(parts.get(i).caller, used.get(i)));
         List<String> keys = new ArrayList<>();
         List<String> blocks = new ArrayList<>();
         for (int i = 0; i < used.size(); i++) {
@@ -247,7 +247,8 @@ final class MultiLimitCall {
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
-                ScriptBlocks.State lost = rate(part).blocks.learn(Objects.requireNonNull(part.caller), state, asked[i]);
+                ScriptBlocks.State lost =
+                        rate(part).blocks.learn(Objects.requireNonNull(part.caller), used.get(i), state, asked[i]);
                 decided = decided.decidedAt(state.nowMicros());
                 if (!part.wanted.exempt()) {
                     decided = decided.withBlock(lost == null ? state : lost);

@@ -13,6 +13,7 @@ import io.ratelimited.redis.internals.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.limiter.RedisReservation.Charge;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -504,7 +505,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     Reservation reserveLocally(@Nullable String text, Wanted wanted) {
-        return local.reserve(parameters(), text, name(text), wanted, () -> lastOf(text).parameters());
+        return local.reserve(
+                parameters(), text, name(text), wanted, () -> lastOf(text).parameters());
     }
 
     @Override
@@ -536,9 +538,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
         return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }
 
+    /** {@inheritDoc} None of a key that has last called by numbers which reject all calls or none: these block nobody. */
     @Override
     public Stream<BlockedKey> blockedKeys() {
-        return blocks.all();
+        return blocks.all().filter(each -> {
+            RedisRateLimiter last = lastCallers.of(each.key().toString());
+            return last == null || !last.parameters().isConstant();
+        });
     }
 
     @Override
@@ -572,23 +578,25 @@ public final class RedisRateLimiter extends RemoteLimiter {
         states.put(counting().fullName(""), counting());
         states.values().forEach(each -> local.reset(text, each.fullName(name)));
         try {
-            if (text != null) {
-                blocks.forget(text);
-            }
+            forgetBlocks(text, states.values());
             connection()
                     .await(CompletableFuture.allOf(states.values().stream()
                             .map(each -> text == null
                                     ? connection().delete(each.fullName(name))
                                     : blocks.forgive(each, text, name))
                             .toArray(CompletableFuture<?>[]::new)));
-            if (text != null) {
-                // A reply may have come between.
-                blocks.forget(text);
-            }
+            // A reply may have come between.
+            forgetBlocks(text, states.values());
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
             returned(name);
+        }
+    }
+
+    private void forgetBlocks(@Nullable String text, Collection<ScriptParameters> states) {
+        if (text != null) {
+            states.forEach(each -> blocks.forget(text, each));
         }
     }
 

@@ -358,7 +358,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public synchronized void update(Limit limit) {
         limit().requireChangeableTo(limit);
         ScriptParameters next = new ScriptParameters(limit, context.ticker(), context.nodes());
-        boolean countsAnew = !next.isConstant() && !next.fullName("").equals(counting.fullName(""));
+        boolean countsAnew = !next.isConstant() && !next.countsAs(counting);
         if (!next.isConstant()) {
             counting = next;
         }

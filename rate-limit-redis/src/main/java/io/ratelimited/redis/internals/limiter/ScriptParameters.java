@@ -118,6 +118,11 @@ final class ScriptParameters {
         return name + keyEnd;
     }
 
+    /** Returns whether keys have the same states under other parameters. */
+    boolean countsAs(ScriptParameters other) {
+        return keyEnd.equals(other.keyEnd);
+    }
+
     /** Returns whether one command may ask for several keys under this limit. */
     boolean isMergeable() {
         return limit.algorithm().family() == Family.BUCKET;

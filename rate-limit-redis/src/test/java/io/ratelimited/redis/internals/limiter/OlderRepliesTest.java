@@ -34,26 +34,29 @@ class OlderRepliesTest {
 
     @Test
     void aReplyToAQuestionFromBeforeABlockDoesNotSayThatRedisHasLostIt() {
-        Known asked = limiter.blocks.beforeAsking("k");
-        limiter.blocks.learn("k", BLOCKED, asked);
-        Known block = limiter.blocks.beforeAsking("k");
-        limiter.blocks.learn("k", UNKNOWN, asked);
+        Known asked = limiter.blocks.beforeAsking("k", limiter.parameters());
+        limiter.blocks.learn("k", limiter.parameters(), BLOCKED, asked);
+        Known block = limiter.blocks.beforeAsking("k", limiter.parameters());
+        limiter.blocks.learn("k", limiter.parameters(), UNKNOWN, asked);
         assertThat(block).isNotNull();
-        assertThat(limiter.blocks.beforeAsking("k")).isSameAs(block);
+        assertThat(limiter.blocks.beforeAsking("k", limiter.parameters())).isSameAs(block);
     }
 
     /** Even if Redis has been told of the block again before anybody looks at the reply. */
     @Test
     void theReplyOfARedisThatHasLostABlockHasTheBlock() {
-        assertThat(limiter.blocks.learn("k", BLOCKED, null)).isNull();
-        assertThat(limiter.blocks.learn("k", UNKNOWN, limiter.blocks.beforeAsking("k")))
+        assertThat(limiter.blocks.learn("k", limiter.parameters(), BLOCKED, null))
+                .isNull();
+        assertThat(limiter.blocks.learn(
+                        "k", limiter.parameters(), UNKNOWN, limiter.blocks.beforeAsking("k", limiter.parameters())))
                 .isEqualTo(BLOCKED);
     }
 
     @Test
     void aReplyToALaterQuestionSaysThatRedisHasLostTheBlockWhichHolds() {
-        limiter.blocks.learn("k", BLOCKED, null);
-        limiter.blocks.learn("k", UNKNOWN, limiter.blocks.beforeAsking("k"));
+        limiter.blocks.learn("k", limiter.parameters(), BLOCKED, null);
+        limiter.blocks.learn(
+                "k", limiter.parameters(), UNKNOWN, limiter.blocks.beforeAsking("k", limiter.parameters()));
         assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
     }
 }
