@@ -38,6 +38,9 @@ final class InstanceBlocks {
     /** As many as a connection keeps commands. */
     private static final int MOST_OWED = 20_000;
 
+    /** Pause between looks whether any block is left. */
+    private static final long LOOK_MILLIS = 10_000;
+
     /** No caller has this key: it was forgiven when all blocks of the limit ended for good. */
     private static final String ALL = "\0all";
 
@@ -482,7 +485,28 @@ final class InstanceBlocks {
     private void followRecoveries() {
         if (!followsRecoveries.get() && followsRecoveries.compareAndSet(false, true)) {
             context.connection().onRecovery(recovery);
+            forgetAfterAWhile();
         }
+    }
+
+    /** Without a block there is nothing to tell: the connection would keep a limiter that nobody uses any more. */
+    private void forgetAfterAWhile() {
+        context.connection().later(LOOK_MILLIS, () -> {
+            if (isAnyRunning()) {
+                forgetAfterAWhile();
+                return;
+            }
+            context.connection().forget(recovery);
+            followsRecoveries.set(false);
+            // One may have begun meanwhile, and have taken the recoveries for followed.
+            if (isAnyRunning()) {
+                followRecoveries();
+            }
+        });
+    }
+
+    private boolean isAnyRunning() {
+        return known.allRunning().findAny().isPresent();
     }
 
     /** Tells Redis of all blocks that run before it decides again: it may have lost them. */

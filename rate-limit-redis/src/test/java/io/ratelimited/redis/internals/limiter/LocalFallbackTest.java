@@ -336,7 +336,7 @@ class LocalFallbackTest {
     /** As those of budgets that no caller has any more. */
     @Test
     void aLimiterThatNobodyUsesIsForgottenOnceRedisHasWhatItOwes() throws InterruptedException {
-        Set<WeakReference<?>> dropped = Set.of(useAndDropFallback(), useAndDropFlights());
+        Set<WeakReference<?>> dropped = Set.of(useAndDropFallback(), useAndDropFlights(), useAndDropBlocks());
         for (int i = 0; i < 3; i++) {
             server.answer();
             clock.advance(RENEWAL);
@@ -368,6 +368,22 @@ class LocalFallbackTest {
                 "=maxConcurrent=5",
                 failure -> null);
         used.reserveLocally("k", 1, 0).release();
+        return new WeakReference<>(used);
+    }
+
+    private WeakReference<?> useAndDropBlocks() {
+        RedisRateLimiter used = new RedisRateLimiter(
+                context,
+                Limit.of("own", Algorithm.TOKEN_BUCKET)
+                        .rate("1/d")
+                        .block(RENEWAL)
+                        .build(),
+                "=rate=1%2Fd",
+                failure -> null,
+                0,
+                1);
+        used.reserveLocally("k", 1, 0);
+        assertThat(used.reserveLocally("k", 1, 0).decision().blocked()).isTrue();
         return new WeakReference<>(used);
     }
 }
