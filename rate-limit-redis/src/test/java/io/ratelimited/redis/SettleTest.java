@@ -412,4 +412,22 @@ class SettleTest {
         here.settle(11);
         until(() -> other.peek("k", 1, 0).remaining() == 989, "charged", Duration.ofSeconds(30));
     }
+
+    /** Another node has raised it, and has used the key: its bucket stays as large as it is. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW"})
+    void whatWasAdmittedHereBeforeTheLimitWasRaisedTakesNoMoreThanItHasCost(Algorithm algorithm) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = Limit.of("settled", algorithm).rate("10/3650d").build();
+        Limit raised = limit.toBuilder().rate("1000/3650d").build();
+        RateLimiter limiter = far.limiter(limit);
+        far.awaitRedis();
+        far.cut();
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
+        RateLimiter other = REDIS.backend(FarNode.NEAR).limiter(raised, RedisLimitOptions.DEFAULTS);
+        assertThat(other.tryAcquire("k", 1)).isTrue();
+        limiter.update(raised);
+        far.heal();
+        until(() -> other.peek("k", 1, 0).remaining() == 998, "charged", Duration.ofSeconds(30));
+    }
 }

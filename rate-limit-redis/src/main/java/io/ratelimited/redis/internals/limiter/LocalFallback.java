@@ -103,7 +103,7 @@ final class LocalFallback {
         }
     }
 
-    /** @param latest the numbers of the key when the call ends, by which it is charged what it has cost beyond its permits */
+    /** @param latest the numbers of the key when Redis is charged, be it for what the call has cost beyond its permits */
     Reservation reserve(
             ScriptParameters current,
             @Nullable String text,
@@ -122,9 +122,9 @@ final class LocalFallback {
         String fullName = current.fullName(name);
         Object batch = decided.isRefused() || permits == 0
                 ? ""
-                : owe(fullName, spent(current, 1, permits, 0, 0, Bucket.of(own, text, 0)));
+                : owe(fullName, spent(current, latest, 1, permits, 0, 0, Bucket.of(own, text, 0)));
         if (decided.isRefused()) {
-            oweLacked(current, fullName, permits, decided.decision(), Bucket.of(own, text, 0));
+            oweLacked(current, latest, fullName, permits, decided.decision(), Bucket.of(own, text, 0));
         }
         RedisReservation.Charge charge = end -> {
             boolean here = end.excess() < 0 || context.connection().isDown(name);
@@ -132,7 +132,7 @@ final class LocalFallback {
                 decided.settle(permits + end.excess());
             }
             if (end.excess() > 0) {
-                charge(latest.get(), name, end.excess(), here ? Bucket.of(own, text, end.excess()) : null);
+                charge(latest, name, end.excess(), here ? Bucket.of(own, text, end.excess()) : null);
             } else if (end.excess() < 0) {
                 // Permits that have been charged in Redis already stay charged: they may have lapsed there.
                 context.connection()
@@ -196,10 +196,16 @@ final class LocalFallback {
     }
 
     /** As {@code RateLimiter.refused}, for a call that this node's share has rejected. */
-    Decision refused(ScriptParameters current, @Nullable String text, String name, Wanted wanted, Decision refusal) {
+    Decision refused(
+            ScriptParameters current,
+            @Nullable String text,
+            String name,
+            Wanted wanted,
+            Supplier<ScriptParameters> latest,
+            Decision refusal) {
         Share share = local(current, name);
         CellRateLimiter own = share.limiter();
-        oweLacked(current, current.fullName(name), wanted.permits(), refusal, Bucket.of(share, text, 0));
+        oweLacked(current, latest, current.fullName(name), wanted.permits(), refusal, Bucket.of(share, text, 0));
         own.refused(Claim.of(own, text, wanted.permits(), wanted.maxWait()), refusal);
         if (text == null
                 || refusal.blocked()
@@ -299,12 +305,13 @@ final class LocalFallback {
     }
 
     /** Charges in Redis the permits that a call has used beyond its reservation, now or as soon as Redis answers. */
-    void charge(ScriptParameters current, String name, long excess) {
-        charge(current, name, excess, null);
+    void charge(Supplier<ScriptParameters> latest, String name, long excess) {
+        charge(latest, name, excess, null);
     }
 
-    private void charge(ScriptParameters current, String name, long excess, @Nullable Bucket bucket) {
-        Spent spent = spent(current, 0, 0, excess, 0, bucket);
+    private void charge(Supplier<ScriptParameters> latest, String name, long excess, @Nullable Bucket bucket) {
+        ScriptParameters current = latest.get();
+        Spent spent = spent(current, latest, 0, 0, excess, 0, bucket);
         if (context.connection().isDown(name)) {
             owe(current.fullName(name), spent);
         } else if (!current.isConstant()) {
@@ -314,15 +321,27 @@ final class LocalFallback {
 
     /** Has Redis asked for the permits of a call that this node's share has rejected. */
     private void oweLacked(
-            ScriptParameters current, String fullName, long permits, Decision refusal, @Nullable Bucket bucket) {
+            ScriptParameters current,
+            Supplier<ScriptParameters> latest,
+            String fullName,
+            long permits,
+            Decision refusal,
+            @Nullable Bucket bucket) {
         if (bucket != null && permits > 0 && refusal.retryAfter() != null) {
-            owe(fullName, spent(current, 0, 0, 0, permits, bucket));
+            owe(fullName, spent(current, latest, 0, 0, 0, permits, bucket));
         }
     }
 
     private Spent spent(
-            ScriptParameters current, int calls, long admitted, long excess, long lacked, @Nullable Bucket bucket) {
-        return new Spent(current, context.nodes().sharers(), new Object(), calls, admitted, excess, lacked, bucket);
+            ScriptParameters current,
+            Supplier<ScriptParameters> latest,
+            int calls,
+            long admitted,
+            long excess,
+            long lacked,
+            @Nullable Bucket bucket) {
+        int sharers = context.nodes().sharers();
+        return new Spent(current, latest, sharers, new Object(), calls, admitted, excess, lacked, bucket);
     }
 
     /** Returns the batch with which the permits will be charged. */

@@ -23,6 +23,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -444,7 +445,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Takes permits that have been used already, into debt if need be, now or as soon as Redis answers. */
     void charge(String name, long permits) {
-        local.charge(parameters(), name, permits);
+        local.charge(this::parameters, name, permits);
         taken(name);
     }
 
@@ -505,8 +506,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     Reservation reserveLocally(@Nullable String text, Wanted wanted) {
-        return local.reserve(
-                parameters(), text, name(text), wanted, () -> lastOf(text).parameters());
+        return local.reserve(parameters(), text, name(text), wanted, latest(text));
+    }
+
+    /** The numbers that a key has whenever they are asked for. */
+    private Supplier<ScriptParameters> latest(@Nullable String text) {
+        return () -> lastOf(text).parameters();
     }
 
     @Override
@@ -533,7 +538,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     public Decision refused(Call call, Decision refusal) {
         String text = CanonicalKey.textOrNull(call.key());
         if (refusal.source() == Source.FALLBACK) {
-            return local.refused(parameters(), text, name(text), wanted(text, call), refusal);
+            return local.refused(parameters(), text, name(text), wanted(text, call), latest(text), refusal);
         }
         return text == null ? refusal : blocks.refused(parameters(), text, name(text), wanted(text, call), refusal);
     }

@@ -8,12 +8,14 @@ import io.ratelimited.redis.internals.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import io.ratelimited.redis.internals.limiter.LocalBudgets.Share;
 import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Permits of a key that were used without being reserved in Redis. Immutable.
  *
  * @param parameters the limit under which they were used
+ * @param latest the numbers that the key has when they are charged
  * @param sharers number of nodes that share the limit
  * @param batch permits of the same batch are charged by one command
  * @param calls number of calls with {@code admitted}
@@ -24,6 +26,7 @@ import org.jspecify.annotations.Nullable;
  */
 record Spent(
         ScriptParameters parameters,
+        Supplier<ScriptParameters> latest,
         int sharers,
         Object batch,
         int calls,
@@ -74,6 +77,7 @@ record Spent(
         Spent last = (Spent) more;
         return new Spent(
                 last.parameters,
+                last.latest,
                 last.sharers,
                 batch,
                 calls + last.calls,
@@ -87,7 +91,16 @@ record Spent(
     Spent less(long unused) {
         return admitted <= unused && excess == 0 && lacked == 0
                 ? null
-                : new Spent(parameters, sharers, batch, calls, Math.max(0, admitted - unused), excess, lacked, bucket);
+                : new Spent(
+                        parameters,
+                        latest,
+                        sharers,
+                        batch,
+                        calls,
+                        Math.max(0, admitted - unused),
+                        excess,
+                        lacked,
+                        bucket);
     }
 
     @Override
@@ -105,11 +118,18 @@ record Spent(
 
     @Override
     public ScriptArguments arguments(String time) {
-        ScriptArguments args = parameters.begin("charge", time);
+        ScriptParameters current = current();
+        ScriptArguments args = current.begin("charge", time);
         if (permits() > 0) {
-            parameters.appendDecided(args, sum(chargedOfAdmitted(), excess), 0, bucket == null ? "" : "+");
+            current.appendDecided(args, sum(chargedOfAdmitted(), excess), 0, bucket == null ? "" : "+");
         }
-        return lacked > 0 ? parameters.appendDecided(args, lacked, 0, "?") : args;
+        return lacked > 0 ? current.appendDecided(args, lacked, 0, "?") : args;
+    }
+
+    /** The numbers of now, if they have the same state: those of before would make a bucket that has grown as small as it was. */
+    private ScriptParameters current() {
+        ScriptParameters now = latest.get();
+        return now.countsAs(parameters) && !now.isConstant() ? now : parameters;
     }
 
     @Override
