@@ -26,6 +26,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class LocalFallback {
 
+    /** The call that the thread settles as evidence: of a violation, the evidence knows only the key. */
+    private static final ThreadLocal<@Nullable Counted> SETTLING = new ThreadLocal<>();
+
     private static final Duration MOMENT = Duration.ofNanos(1_000);
 
     private final LimiterContext context;
@@ -42,8 +45,6 @@ final class LocalFallback {
     private @Nullable InMemoryRateLimiter evidence;
     /** The limit that {@link #evidence} has. Guarded by this. */
     private @Nullable ScriptParameters evidenceOf;
-    /** The call that this thread settles as evidence: one of a violation says only which key it is of. */
-    private final ThreadLocal<@Nullable Counted> settling = new ThreadLocal<>();
 
     LocalFallback(
             LimiterContext context,
@@ -181,11 +182,11 @@ final class LocalFallback {
                 // Without a settlement as yet: what the call has cost may become known.
                 counted.release();
             } else if (counted != null) {
-                settling.set(this);
+                SETTLING.set(this);
                 try {
                     counted.settle(wanted.permits() + end.excess(), end.mayBlock() && !wanted.exempt());
                 } finally {
-                    settling.remove();
+                    SETTLING.remove();
                 }
             }
         }
@@ -274,7 +275,7 @@ final class LocalFallback {
         Limit whole = evidenceLimit(current);
         if (known == null || known.limit().algorithm() != whole.algorithm()) {
             known = new InMemoryRateLimiter(whole, context.ticker(), maximumKeys);
-            known.onBlock(begun -> Objects.requireNonNull(settling.get()).offend());
+            known.onBlock(begun -> Objects.requireNonNull(SETTLING.get()).offend());
             evidence = known;
         } else if (evidenceOf != current) {
             known.update(whole);
