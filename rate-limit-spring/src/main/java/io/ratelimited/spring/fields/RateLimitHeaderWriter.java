@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 public interface RateLimitHeaderWriter {
 
     /**
-     * Sets the headers of a response.
+     * Sets the headers of a response; on servlets after each decision on its request. A header of an earlier decision that this
+     * call does not set is removed.
      *
      * @param limits the limits that apply, each once, one or more
      * @param setter receives name and value, and replaces an old value of the header

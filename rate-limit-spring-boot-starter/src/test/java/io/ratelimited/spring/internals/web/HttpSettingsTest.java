@@ -4,10 +4,12 @@ import static io.ratelimited.spring.internals.web.RunningServer.states;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
@@ -19,6 +21,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -31,10 +35,14 @@ import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.ResponseEntity;
+import org.springframework.mock.web.MockHttpServletResponse;
+import org.springframework.test.web.servlet.request.MockMvcRequestBuilders;
+import org.springframework.test.web.servlet.setup.MockMvcBuilders;
 import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.bind.annotation.RestControllerAdvice;
+import org.springframework.web.context.WebApplicationContext;
 
 @Tag("once")
 class HttpSettingsTest {
@@ -53,6 +61,60 @@ class HttpSettingsTest {
             assertThat(response.headers().firstValue("X-RateLimit-Reset")).contains("60");
             assertThat(response.headers().firstValue("Retry-After")).contains("60");
             assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
+        }
+    }
+
+    /** The time is left out if the whole quota is there, and if nobody knows when calls end. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void theOldFieldsAreThoseOfOneDecision(Kind kind) {
+        try (RunningServer server = kind.start(
+                List.of(app(kind), SeveralDecisions.class),
+                "rate-limit.http.headers=legacy",
+                "rate-limit.limits.routed.rate=10/m",
+                "rate-limit.routes[0].path=/tightest",
+                "rate-limit.routes[0].limits=routed")) {
+            assertThat(oldFields(server.get("/free"))).containsExactly("5", "5");
+            assertThat(oldFields(server.get("/tightest"))).containsExactly("2", "1");
+        }
+    }
+
+    /** As servers do since Servlet 6.1. */
+    @Test
+    void theMockOfAResponseLosesAnOldValue() throws Exception {
+        try (RunningServer server = Kind.TOMCAT.start(
+                List.of(app(Kind.TOMCAT), SeveralDecisions.class), "rate-limit.http.headers=legacy")) {
+            MockHttpServletResponse response = MockMvcBuilders.webAppContextSetup(
+                            (WebApplicationContext) server.context)
+                    .build()
+                    .perform(MockMvcRequestBuilders.get("/free"))
+                    .andReturn()
+                    .getResponse();
+            assertThat(response.getHeader("X-RateLimit-Remaining")).isEqualTo("5");
+            assertThat(response.getHeader("X-RateLimit-Reset")).isNull();
+        }
+    }
+
+    private static List<String> oldFields(HttpResponse<String> response) {
+        return Stream.of("Limit", "Remaining", "Reset")
+                .flatMap(name -> response.headers().allValues("X-RateLimit-" + name).stream())
+                .toList();
+    }
+
+    /** Requests with two decisions each. */
+    @RestController
+    static class SeveralDecisions {
+
+        @GetMapping("/free")
+        @RateLimited(name = "free", rate = "5/h", charge = "0")
+        CompletableFuture<String> free() {
+            return CompletableFuture.completedFuture("free");
+        }
+
+        @GetMapping("/tightest")
+        @RateLimited(name = "tightest", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 2)
+        CompletableFuture<String> tightest() {
+            return CompletableFuture.completedFuture("done");
         }
     }
 
@@ -163,6 +225,7 @@ class HttpSettingsTest {
     @Test
     void jettyDoesWhatTomcatDoes() {
         theOldFieldsReplaceTheNewOnes(Kind.JETTY);
+        theOldFieldsAreThoseOfOneDecision(Kind.JETTY);
         fieldsCanBeHidden(Kind.JETTY);
         anAdviceOfTheApplicationWinsOnRoutesToo(Kind.JETTY);
         codeThatAsksALimitTellsItsRequest(Kind.JETTY);

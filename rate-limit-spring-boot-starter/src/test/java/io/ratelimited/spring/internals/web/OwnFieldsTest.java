@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.web;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
@@ -13,6 +14,7 @@ import io.ratelimited.spring.internals.client.LimitedClients;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
@@ -105,6 +107,32 @@ class OwnFieldsTest {
                                 RateLimitExceededException.class,
                                 refusal -> assertThat(refusal.limit()).isEqualTo("clients.partner"));
             });
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class SelectiveWriter {
+
+        @Bean
+        RateLimitHeaderWriter writer() {
+            return (limits, setter) -> {
+                Decision decision = Objects.requireNonNull(limits.get(0).decision());
+                setter.accept("Quota-Left", String.valueOf(decision.remaining()));
+                if (!decision.reset().isZero()) {
+                    setter.accept("Quota-Reset", String.valueOf(decision.reset().toSeconds()));
+                }
+            };
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void aFieldThatTheLastDecisionDoesNotHaveIsRemoved(Kind kind) {
+        try (RunningServer server =
+                kind.start(List.of(app(kind), HttpSettingsTest.SeveralDecisions.class, SelectiveWriter.class))) {
+            HttpResponse<String> response = server.get("/free");
+            assertThat(response.headers().allValues("Quota-Left")).containsExactly("5");
+            assertThat(response.headers().allValues("Quota-Reset")).isEmpty();
         }
     }
 

@@ -10,6 +10,8 @@ import io.ratelimited.spring.fields.RateLimitHeaderWriter.AppliedLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -22,6 +24,9 @@ public final class LimitHeaders {
 
     /** In the order in which they came. */
     private final List<Entry> entries = new ArrayList<>(1);
+
+    /** The names of the fields that are set, where a later decision may have others. */
+    private Set<String> written = Set.of();
 
     /** A limit has decided; if nobody could, it only applies. */
     public synchronized void decided(Limit limit, Decision decision) {
@@ -67,26 +72,35 @@ public final class LimitHeaders {
     }
 
     /**
-     * Sets the fields.
+     * Sets the fields, and removes those of earlier decisions that they no longer have.
      *
-     * @param setter takes name and value, and replaces the old value of the field; where {@link Style#areLists} and this is
-     *     called once, it may keep the field of another server
+     * @param setter takes name and value, and replaces the old value of the field, or removes the field if the new one is null:
+     *     never if this is called once; where {@link Style#areLists} too, it may keep the field of another server
      */
-    public synchronized void write(Style style, BiConsumer<String, String> setter) {
-        if (entries.isEmpty()) {
+    public synchronized void write(Style style, BiConsumer<String, @Nullable String> setter) {
+        if (entries.isEmpty() || style.isNone()) {
             return;
         }
-        switch (style.headers) {
-            case STANDARD -> {
-                if (style.writer == null) {
-                    writeStandard(style.ticker, setter);
-                } else {
-                    style.writer.write(told(), setter);
-                }
-            }
-            case LEGACY -> writeLegacy(setter);
-            case NONE -> {}
+        if (style.areLists()) {
+            writeStandard(style.ticker, setter);
+            return;
         }
+        Set<String> old = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+        old.addAll(written);
+        Set<String> all = new TreeSet<>(old);
+        written = all;
+        BiConsumer<String, String> noting = (name, value) -> {
+            old.remove(name);
+            all.add(name);
+            setter.accept(name, value);
+        };
+        if (style.writer == null) {
+            writeLegacy(noting);
+        } else {
+            style.writer.write(told(), noting);
+        }
+        old.forEach(name -> setter.accept(name, null));
+        all.removeAll(old);
     }
 
     /** Returns the name of a limit in {@code RateLimit}. */
@@ -94,7 +108,7 @@ public final class LimitHeaders {
         return QuotaPolicy.string(limit);
     }
 
-    private void writeStandard(Ticker ticker, BiConsumer<String, String> setter) {
+    private void writeStandard(Ticker ticker, BiConsumer<String, @Nullable String> setter) {
         String policies = null;
         String states = null;
         for (Entry entry : entries) {
