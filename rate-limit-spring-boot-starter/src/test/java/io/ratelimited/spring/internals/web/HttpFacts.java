@@ -4,7 +4,9 @@ import static io.ratelimited.spring.internals.web.RunningServer.policies;
 import static io.ratelimited.spring.internals.web.RunningServer.states;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Threads;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -24,6 +26,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.json.JsonParserFactory;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.http.HttpStatus;
+import org.springframework.http.ResponseEntity;
+import org.springframework.stereotype.Service;
+import org.springframework.web.bind.annotation.ExceptionHandler;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.server.ResponseStatusException;
+import reactor.core.publisher.Mono;
 
 /** What clients see, on every server alike. */
 @TestInstance(Lifecycle.PER_CLASS)
@@ -44,7 +54,7 @@ abstract class HttpFacts {
     @BeforeAll
     void start() {
         server = kind.start(
-                List.of(app),
+                List.of(app, Stock.class, Shop.class, SuspendStock.class, SuspendShop.class),
                 "rate-limit.limits.plan.tiers.gold.rate=50/m",
                 "rate-limit.limits.plan.tiers.internal.rate=unlimited",
                 "rate-limit.limits.routed.rate=2/m",
@@ -202,6 +212,168 @@ abstract class HttpFacts {
         assertThat(response.body()).isEqualTo("instead");
         assertThat(response.headers().firstValue("Retry-After")).isEmpty();
         assertThat(states(response).get("fallback")).containsEntry("r", 0L);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"blocking", "future", "reactive", "suspend"})
+    void aRejectionThatAFallbackAnswersIsNotThatOfTheRequest(String call) {
+        String path = "/shop/missing/" + call;
+        assertThat(server.get(path).statusCode()).isEqualTo(404);
+        HttpResponse<String> response = server.get(path);
+
+        assertThat(response.statusCode()).isEqualTo(404);
+        assertThat(states(response).get("stock")).containsEntry("r", 0L);
+        assertThat(response.headers().allValues("Retry-After")).isEmpty();
+        assertThat(response.headers().allValues("Cache-Control")).doesNotContain("no-store");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"blocking", "future", "reactive"})
+    void aFallbackThatFailsBecauseOfTheRejectionIsARejection(String call) {
+        String path = "/shop/closed/" + call;
+        assertThat(server.get(path).statusCode()).isEqualTo(200);
+        HttpResponse<String> response = server.get(path);
+
+        assertThat(response.statusCode()).isEqualTo(503);
+        assertThat(response.body()).isEqualTo("closed");
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
+        assertThat(response.headers().allValues("Cache-Control")).containsExactly("no-store");
+    }
+
+    @Test
+    void aRejectionBesideOneThatAFallbackAnswersIsThatOfTheRequest() {
+        server.get("/shop/both");
+        HttpResponse<String> response = server.get("/shop/both");
+
+        assertThat(response.statusCode()).isEqualTo(503);
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
+    }
+
+    /** Calls limited methods that have fallbacks. */
+    @RestController
+    static class Shop {
+
+        private final Stock stock;
+
+        Shop(Stock stock) {
+            this.stock = stock;
+        }
+
+        @GetMapping("/shop/missing/blocking")
+        String blocking() {
+            return missing(stock.blocking());
+        }
+
+        @GetMapping("/shop/missing/future")
+        CompletableFuture<String> future() {
+            return stock.future().thenApply(Shop::missing);
+        }
+
+        @GetMapping("/shop/missing/reactive")
+        Mono<String> reactive() {
+            return stock.reactive().map(Shop::missing);
+        }
+
+        private static String missing(String found) {
+            throw new ResponseStatusException(HttpStatus.NOT_FOUND, found);
+        }
+
+        @GetMapping("/shop/closed/blocking")
+        String closed() {
+            return stock.closedBlocking();
+        }
+
+        @GetMapping("/shop/closed/future")
+        CompletableFuture<String> closedFuture() {
+            return stock.closedFuture();
+        }
+
+        @GetMapping("/shop/closed/reactive")
+        Mono<String> closedReactive() {
+            return stock.closedReactive();
+        }
+
+        @GetMapping("/shop/both")
+        String both() {
+            return stock.blocking() + stock.withoutFallback();
+        }
+
+        @ExceptionHandler({Closed.class, RateLimitExceededException.class})
+        ResponseEntity<String> closed(Exception failure) {
+            return ResponseEntity.status(503).body("closed");
+        }
+    }
+
+    static class Closed extends RuntimeException {
+
+        private static final long serialVersionUID = 1L;
+
+        Closed(RateLimitExceededException cause) {
+            super(cause);
+        }
+    }
+
+    @Service
+    static class Stock {
+
+        @RateLimited(name = "stock", rate = "1/d", fallback = "unknown")
+        String blocking() {
+            return "item";
+        }
+
+        String unknown() {
+            return "unknown";
+        }
+
+        @RateLimited(name = "stock", rate = "1/d", fallback = "unknownFuture")
+        CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("item");
+        }
+
+        CompletableFuture<String> unknownFuture() {
+            return CompletableFuture.completedFuture("unknown");
+        }
+
+        @RateLimited(name = "stock", rate = "1/d", fallback = "unknownReactive")
+        Mono<String> reactive() {
+            return Mono.just("item");
+        }
+
+        Mono<String> unknownReactive() {
+            return Mono.just("unknown");
+        }
+
+        @RateLimited(name = "closed", rate = "1/m", fallback = "failed")
+        String closedBlocking() {
+            return "open";
+        }
+
+        String failed(RateLimitExceededException refusal) {
+            throw new Closed(refusal);
+        }
+
+        @RateLimited(name = "closed", rate = "1/m", fallback = "failedFuture")
+        CompletableFuture<String> closedFuture() {
+            return CompletableFuture.completedFuture("open");
+        }
+
+        CompletableFuture<String> failedFuture(RateLimitExceededException refusal) {
+            return CompletableFuture.failedFuture(new Closed(refusal));
+        }
+
+        @RateLimited(name = "closed", rate = "1/m", fallback = "failedReactive")
+        Mono<String> closedReactive() {
+            return Mono.just("open");
+        }
+
+        Mono<String> failedReactive(RateLimitExceededException refusal) {
+            return Mono.error(new Closed(refusal));
+        }
+
+        @RateLimited(name = "closed", rate = "1/m")
+        String withoutFallback() {
+            return "open";
+        }
     }
 
     @ParameterizedTest

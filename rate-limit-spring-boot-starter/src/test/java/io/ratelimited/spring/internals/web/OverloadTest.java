@@ -188,6 +188,16 @@ class OverloadTest {
         assertThat(backend().ends).containsExactly(status < 400 ? "ANSWERED" : "FAILED");
     }
 
+    @Test
+    void anOverloadAfterARejectionThatAFallbackAnswersIsOne() {
+        server.get("/ends/spent");
+        Threads.until(() -> !backend().ends.isEmpty());
+        backend().ends.clear();
+        assertThat(server.get("/ends/backup").statusCode()).isEqualTo(503);
+        Threads.until(() -> !backend().ends.isEmpty());
+        assertThat(backend().ends).containsExactly("OVERLOADED");
+    }
+
     /** Its streams are measured on the way. */
     @Test
     void whatARouteReadsAndWritesIsWhole() throws Exception {
@@ -263,7 +273,7 @@ class OverloadTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, Mapping.class})
+    @Import({Api.class, Mapping.class, Backup.class})
     static class App {
 
         final Semaphore arrived = new Semaphore(0);
@@ -285,10 +295,12 @@ class OverloadTest {
 
         private final App app;
         private final RateLimits limits;
+        private final Backup backup;
 
-        Api(App app, RateLimits limits) {
+        Api(App app, RateLimits limits, Backup backup) {
             this.app = app;
             this.limits = limits;
+            this.backup = backup;
         }
 
         @GetMapping("/busy")
@@ -335,11 +347,25 @@ class OverloadTest {
                 case "answer" -> ResponseEntity.ok("done");
                 case "busy" ->
                     ResponseEntity.status(HttpStatus.SERVICE_UNAVAILABLE).body("busy");
+                case "backup" ->
+                    ResponseEntity.status(HttpStatus.SERVICE_UNAVAILABLE).body(backup.spent());
                 case "broken" -> throw new IllegalStateException("broken");
                 case "timeout" -> throw new TimeoutException("slow");
                 case "spent" -> ResponseEntity.ok(limits.execute("spent", null, () -> "spent"));
                 default -> throw new ResponseStatusException(HttpStatus.NOT_FOUND);
             };
+        }
+    }
+
+    static class Backup {
+
+        @RateLimited(name = "spent", fallback = "backup")
+        public String spent() {
+            return "spent";
+        }
+
+        String backup() {
+            return "backup";
         }
     }
 

@@ -130,11 +130,15 @@ final class CallKinds {
                 entered = CompletableFuture.failedFuture(ex);
             }
             return AsyncCalls.<@Nullable Object>run(
-                    entered,
-                    limited.enforcer(),
-                    request,
-                    () -> cast(call.proceed()),
-                    refusal -> stage(limited.refused(call, refusal)));
+                    entered, limited.enforcer(), request, () -> cast(call.proceed()), refusal -> {
+                        CompletionStage<@Nullable Object> instead = stage(limited.refused(call, refusal, request));
+                        instead.whenComplete((value, failure) -> {
+                            if (failure != null) {
+                                LimitedMethod.fallbackFailed(failure, refusal, request);
+                            }
+                        });
+                        return instead;
+                    });
         }
 
         private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {

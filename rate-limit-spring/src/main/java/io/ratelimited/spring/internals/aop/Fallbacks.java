@@ -25,6 +25,9 @@ import org.springframework.util.ReflectionUtils;
 /** Finds and calls the method that a limit names as its fallback. */
 final class Fallbacks {
 
+    /** Causes may go in circles. */
+    private static final int DEEPEST = 32;
+
     private Fallbacks() {}
 
     /**
@@ -210,6 +213,17 @@ final class Fallbacks {
         } catch (InvocationTargetException ex) {
             throw ex.getTargetException();
         }
+    }
+
+    /** Returns whether a failure is the refusal, or has it as a cause. */
+    static boolean isCausedBy(Throwable failure, RateLimitExceededException refusal) {
+        Throwable cause = failure;
+        for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
+            if (cause == refusal) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static @Nullable Object[] arguments(

@@ -103,7 +103,7 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         try {
             admission = enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
-            return refused(call, refusal);
+            return refused(call, refusal, current);
         }
         Object result = null;
         Throwable error = null;
@@ -165,11 +165,29 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
     /** Calls the fallback, or throws the refusal if there is none. */
     @Nullable
-    Object refused(MethodInvocation call, RateLimitExceededException refusal) throws Throwable {
+    Object refused(MethodInvocation call, RateLimitExceededException refusal, @Nullable CurrentRequest current)
+            throws Throwable {
         if (fallback == null) {
             throw refusal;
         }
-        return Fallbacks.call(fallback, call.getThis(), KotlinOverrides.arguments(call, method), suspending, refusal);
+        if (current != null) {
+            current.fallbackCalled(refusal.decision());
+        }
+        try {
+            return Fallbacks.call(
+                    fallback, call.getThis(), KotlinOverrides.arguments(call, method), suspending, refusal);
+        } catch (Throwable ex) {
+            fallbackFailed(ex, refusal, current);
+            throw ex;
+        }
+    }
+
+    /** The fallback has failed, perhaps later: if because of the refusal, its caller gets that one all the same. */
+    static void fallbackFailed(
+            Throwable failure, RateLimitExceededException refusal, @Nullable CurrentRequest current) {
+        if (current != null && Fallbacks.isCausedBy(failure, refusal)) {
+            current.fallbackFailed(refusal.decision());
+        }
     }
 
     /** Returns whether the cost of a call is known only when it has ended. */

@@ -13,6 +13,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -310,12 +311,18 @@ final class ReactiveCalls implements LimitedCall {
 
         private Publisher<?> refused(Throwable failure) {
             try {
-                return failure instanceof RateLimitExceededException refusal
-                        ? publisher(method.refused(call, refusal))
-                        : Mono.error(failure);
+                return failure instanceof RateLimitExceededException refusal ? instead(refusal) : Mono.error(failure);
             } catch (Throwable ex) {
                 return Mono.error(ex);
             }
+        }
+
+        private Publisher<?> instead(RateLimitExceededException refusal) throws Throwable {
+            Publisher<?> instead = publisher(method.refused(call, refusal, request));
+            Consumer<Throwable> failed = failure -> LimitedMethod.fallbackFailed(failure, refusal, request);
+            return many
+                    ? Flux.from(instead).doOnError(failed)
+                    : Mono.from(instead).doOnError(failed);
         }
 
         private void end(@Nullable Throwable error) {

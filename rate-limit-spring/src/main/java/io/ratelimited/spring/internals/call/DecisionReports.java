@@ -146,7 +146,8 @@ final class DecisionReports {
      */
     RateLimitExceededException refusal(
             LimitRequest[] requests, @Nullable RequestDecisions current, @Nullable Decision[] refusals) {
-        Decision decisive = Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+        int first = AllOf.decisive(refusals);
+        Decision decisive = Objects.requireNonNull(refusals[first]);
         Set<String> limits = new LinkedHashSet<>();
         for (int i = 0; i < requests.length; i++) {
             LimitRequest request = requests[i];
@@ -159,6 +160,10 @@ final class DecisionReports {
             } else if (current != null) {
                 toRequest(current, request, null, () -> decisive);
             }
+        }
+        if (current != null) {
+            current.rejected(
+                    decisive, requests[first].limit().limit().algorithm().findsItsLimit());
         }
         return new RateLimitExceededException(decisive, List.copyOf(limits));
     }

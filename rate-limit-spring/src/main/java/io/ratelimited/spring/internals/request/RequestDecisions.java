@@ -27,6 +27,20 @@ public interface RequestDecisions {
     default void applies(NamedLimit limit, Limit applied) {}
 
     /**
+     * Takes that a call of this request was rejected, by one limit or several.
+     *
+     * @param decision the decisive one
+     * @param overloaded whether its limit finds by itself how many calls to admit
+     */
+    default void rejected(Decision decision, boolean overloaded) {}
+
+    /** Takes that the fallback of a {@link #rejected} call is called: the request itself is not rejected by this decision. */
+    default void fallbackCalled(Decision decision) {}
+
+    /** Takes that a {@link #fallbackCalled called} fallback has failed because of the rejection: so it is one of the request. */
+    default void fallbackFailed(Decision decision) {}
+
+    /**
      * Remembers that the request has been charged by a use of a limit that charges every request only once.
      *
      * @param use the name of the use

@@ -2,7 +2,6 @@ package io.ratelimited.spring.internals.web.reactive;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.call.EventLoops;
@@ -56,9 +55,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
     private volatile ServerWebExchange exchange;
 
-    private volatile @Nullable Decision refused;
-    /** Whether the limit of {@link #refused} finds by itself how many calls to admit. */
-    private volatile boolean overloaded;
+    /** Null while no call is rejected. */
+    private volatile @Nullable RejectedCalls rejected;
 
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
@@ -216,20 +214,41 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        if (outcome == Outcome.REJECTED) {
-            @Nullable Decision[] both = {refused, decision.get()};
-            int decisive = AllOf.decisive(both);
-            refused = both[decisive];
-            overloaded = decisive == 0 ? overloaded : applied.algorithm().findsItsLimit();
-        }
         if (!style.isNone() && limit.showsHeaders()) {
             decided(applied, decision.get());
         }
     }
 
-    /** Returns whether a limit has rejected the request, or a call within it. */
+    @Override
+    public void rejected(Decision decision, boolean overloaded) {
+        RejectedCalls calls;
+        synchronized (this) {
+            calls = rejected == null ? new RejectedCalls() : rejected;
+            rejected = calls;
+        }
+        calls.add(decision, overloaded);
+    }
+
+    @Override
+    public void fallbackCalled(Decision decision) {
+        RejectedCalls calls = rejected;
+        if (calls != null) {
+            calls.fallbackCalled(decision);
+        }
+    }
+
+    @Override
+    public void fallbackFailed(Decision decision) {
+        RejectedCalls calls = rejected;
+        if (calls != null) {
+            calls.fallbackFailed(decision);
+        }
+    }
+
+    /** Returns whether a limit has rejected the request, or a call within it that no fallback answers. */
     boolean isRejected() {
-        return refused != null;
+        RejectedCalls calls = rejected;
+        return calls != null && calls.isAny();
     }
 
     void decided(Limit limit, Decision decision) {
@@ -303,15 +322,15 @@ final class ReactiveCurrentRequest implements CurrentRequest {
      * looks the same, but its response is no error. Scripts that CORS allows to read the answer may read its fields.
      */
     private void completeRefusal(HttpHeaders headers) {
-        Decision refusal = refused;
-        if (refusal == null) {
+        RejectedCalls calls = rejected;
+        if (calls == null || !calls.isAny()) {
             return;
         }
         HttpStatusCode status = exchange.getResponse().getStatusCode();
         if (status == null || !status.isError()) {
             return;
         }
-        Rejection.fields(refusal, overloaded).forEach((name, value) -> {
+        calls.fields().forEach((name, value) -> {
             if (!headers.containsHeader(name)) {
                 headers.set(name, value);
             }

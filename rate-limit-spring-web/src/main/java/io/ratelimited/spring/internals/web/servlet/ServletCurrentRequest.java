@@ -138,13 +138,25 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        if (outcome == Outcome.REJECTED) {
-            state.rejected();
-        }
         if (!state.style.isNone() && limit.showsHeaders()) {
             state.fields.decided(applied, decision.get());
             write();
         }
+    }
+
+    @Override
+    public void rejected(Decision decision, boolean overloaded) {
+        state.rejected();
+    }
+
+    @Override
+    public void fallbackCalled(Decision decision) {
+        state.fallbackCalled();
+    }
+
+    @Override
+    public void fallbackFailed(Decision decision) {
+        state.rejected();
     }
 
     /** The refusal of this request is being answered, with its fields beside those of limits. */

@@ -45,8 +45,8 @@ final class ServletRequestState {
     /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
     private @Nullable AsyncOutcome outcome;
 
-    /** Whether a limit has rejected the request, or a call within it. */
-    private volatile boolean rejected;
+    /** The number of rejected calls of the request that no fallback answers. */
+    private int rejected;
 
     private boolean passedBeforeSecurity;
     private boolean passedAfterSecurity;
@@ -208,12 +208,17 @@ final class ServletRequestState {
         }
     }
 
-    void rejected() {
-        rejected = true;
+    synchronized void rejected() {
+        rejected++;
     }
 
-    boolean isRejected() {
-        return rejected;
+    synchronized void fallbackCalled() {
+        rejected--;
+    }
+
+    /** Returns whether a limit has rejected the request, or a call within it that no fallback answers. */
+    synchronized boolean isRejected() {
+        return rejected > 0;
     }
 
     /** Takes the outcome of a result that Spring MVC awaits. */
