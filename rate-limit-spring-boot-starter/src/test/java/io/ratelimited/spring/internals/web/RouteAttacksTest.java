@@ -303,6 +303,23 @@ class RouteAttacksTest {
         }
     }
 
+    /** Mappings may change, and filters may answer: who reads the segment is not known. */
+    @Test
+    void aVersionThatIsNotInThePathMayHaveAnySegmentInItsPlace() throws IOException {
+        String prefix = kind == Kind.REACTOR_NETTY ? "spring.webflux.apiversion" : "spring.mvc.apiversion";
+        try (RunningServer server = start(
+                List.of(UnversionedApi.class),
+                "rate-limit.routes[0].path=/v1/login",
+                prefix + ".use.header=API-Version",
+                prefix + ".supported=2",
+                prefix + ".default=1")) {
+            assertThat(raw(server, "/v1/login")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/admin/login")).startsWith("HTTP/1.1 429");
+            assertThat(raw(server, "/admin/login", "API-Version: 2")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/admin/logout")).startsWith("HTTP/1.1 200");
+        }
+    }
+
     @Test
     void aRouteOfAnyVersionCountsAll() throws IOException {
         try (RunningServer server = startVersioned(Versioned.class, "/{version}/login")) {
@@ -390,6 +407,15 @@ class RouteAttacksTest {
 
     @Configuration(proxyBeanMethods = false)
     static class Plain {}
+
+    @RestController
+    static class UnversionedApi {
+
+        @GetMapping({"/v1/login", "/admin/login", "/admin/logout"})
+        String any() {
+            return "any";
+        }
+    }
 
     @RestController
     static class VersionedApi {
