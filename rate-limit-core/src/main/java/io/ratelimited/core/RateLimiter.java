@@ -139,9 +139,9 @@ public interface RateLimiter {
      * </ul>
      *
      * <p>An active block keeps its length, unless the used permits are reset; a limit without {@link Limit#block} ends all
-     * blocks permanently. While the limit is closed or unlimited, no key is blocked. A reservation from before a change
-     * refunds nothing after it. A new key has the full new capacity; under SMOOTH_BURSTY, the permits that the limit has
-     * stored since it was created.
+     * blocks permanently. While the limit is closed or unlimited, no key is blocked, except those of callers with their own
+     * numbers. A reservation from before a change refunds nothing after it. A new key has the full new capacity; under
+     * SMOOTH_BURSTY, the permits that the limit has stored since it was created.
      *
      * @param limit the new limit; same name
      * @throws IllegalArgumentException if the name differs, or the change is from or to CONCURRENCY or ADAPTIVE
