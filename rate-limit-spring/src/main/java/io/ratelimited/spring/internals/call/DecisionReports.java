@@ -162,8 +162,12 @@ final class DecisionReports {
             }
         }
         if (current != null) {
-            current.rejected(
-                    decisive, requests[first].limit().limit().algorithm().findsItsLimit());
+            NamedLimit limit = requests[first].limit();
+            try {
+                current.rejected(decisive, limit.limit().algorithm().findsItsLimit());
+            } catch (RuntimeException | Error ex) {
+                warnOfRequest(limit, ex);
+            }
         }
         return new RateLimitExceededException(decisive, List.copyOf(limits));
     }
@@ -239,8 +243,11 @@ final class DecisionReports {
             }
             current.decided(request.limit(), limitOfCaller, outcome, decision);
         } catch (RuntimeException | Error ex) {
-            LOG.warn(
-                    "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request", ex);
+            warnOfRequest(request.limit(), ex);
         }
+    }
+
+    private static void warnOfRequest(NamedLimit limit, Throwable failure) {
+        LOG.warn("Rate limit '" + limit.name() + "': a decision could not be reported to the request", failure);
     }
 }
