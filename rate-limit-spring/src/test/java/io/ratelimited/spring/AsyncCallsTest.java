@@ -253,6 +253,26 @@ final class AsyncCallsTest {
         assertThat(service.inFlight(CompletableFuture.completedFuture("c"))).isCompletedWithValue("c");
     }
 
+    /** As {@link CompletionStage} permits. */
+    private static final class Opaque extends CompletableFuture<String> {
+
+        @Override
+        public CompletableFuture<String> toCompletableFuture() {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    @Test
+    void callWhoseStageCannotBeEndedTimesOutAllTheSame() {
+        Service service = start();
+        Opaque own = new Opaque();
+        CompletableFuture<String> call = service.inFlight(own);
+        assertThat(call.completeExceptionally(new TimeoutException())).isTrue();
+        assertThat(call).isCompletedExceptionally();
+        own.complete("late");
+        assertThat(service.inFlight(CompletableFuture.completedFuture("b"))).isCompletedWithValue("b");
+    }
+
     @Test
     void nextCallFindsThePlaceFreeOfOneThatItsCallerHasEnded() {
         Service service = start();

@@ -163,7 +163,12 @@ public final class AsyncCalls {
             if (stage == null) {
                 return false;
             }
-            CompletableFuture<T> own = stage.toCompletableFuture();
+            CompletableFuture<T> own;
+            try {
+                own = stage.toCompletableFuture();
+            } catch (UnsupportedOperationException ex) {
+                return false; // a stage that only its method ends
+            }
             endedByCaller = own == stage && !own.isDone();
             return end.test(own) && own == stage;
         }
