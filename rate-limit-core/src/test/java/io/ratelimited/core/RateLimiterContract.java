@@ -1380,6 +1380,26 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isZero();
     }
 
+    @Test
+    void aWaiterWhoAsksForMoreThanAChangeLeavesIsRefusedAndBlocksNobody() throws Exception {
+        RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
+        Reservation running = limiter.reserve("k", 5, 0);
+        Reservation heavy = limiter.reserve("k", 4, Duration.ofSeconds(10).toNanos());
+        CompletableFuture<Boolean> heavyTurn = heavy.awaitAsync();
+        Reservation light = limiter.reserve("k", 1, Duration.ofSeconds(10).toNanos());
+        CompletableFuture<Boolean> lightTurn = light.awaitAsync();
+        limiter.update(limiter.limit().toBuilder().maxConcurrent(2).build());
+        assertThat(heavyTurn.get(PATIENCE, TimeUnit.SECONDS)).isFalse();
+        assertThat(heavy.decision().never()).isTrue();
+        heavy.cancel();
+        heavy.release();
+        assertThat(lightTurn).isNotDone();
+        running.release();
+        assertThat(lightTurn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isOne();
+        light.release();
+    }
+
     private static Limit leased(Duration lease) {
         return ONE_CALL.toBuilder().lease(lease).build();
     }

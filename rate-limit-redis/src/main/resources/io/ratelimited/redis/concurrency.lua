@@ -7,7 +7,7 @@
 -- call   a         renew: microseconds after which this call no longer counts
 --        tail      a name of the call, unique in the cluster
 --
--- A refusal is UNKNOWN: nobody can tell when other calls end. Cancelling is the same as ending.
+-- A refusal is UNKNOWN, since nobody can tell when other calls end, or NEVER. Cancelling is the same as ending.
 
 local function concurrency()
   local concurrency = {}
@@ -44,6 +44,7 @@ local function concurrency()
   end
 
   function concurrency.decide(s, permits, a, b, longest)
+    if permits > s.permits then return NEVER end
     -- Whoever only asks about a call that may wait asks whether it would be refused at once.
     local may = s.used + permits <= s.permits or (op ~= 'take' and longest > 0)
     return may and 0 or UNKNOWN

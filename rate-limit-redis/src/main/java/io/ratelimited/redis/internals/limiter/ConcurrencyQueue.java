@@ -88,10 +88,10 @@ final class ConcurrencyQueue {
         }
         CompletableFuture<ScriptReply> answer = head.ask("take");
         if (answer.isDone()) {
-            return next(head, admit(head, answer), PAUSE);
+            return next(head, decide(head, answer), PAUSE);
         }
         answer.whenComplete((reply, failure) -> {
-            if (next(head, admit(head, answer), PAUSE)) {
+            if (next(head, decide(head, answer), PAUSE)) {
                 serveHeads();
             }
         });
@@ -110,13 +110,18 @@ final class ConcurrencyQueue {
         asking = false;
     }
 
-    /** Lets the head go if the answer says so. */
-    private boolean admit(InFlightCall head, CompletableFuture<ScriptReply> answer) {
-        if (answer.isCompletedExceptionally() || !answer.join().admitted()) {
+    /** Lets the head go, or refuses it for good since the limit has changed, if the answer says so. */
+    private boolean decide(InFlightCall head, CompletableFuture<ScriptReply> answer) {
+        ScriptReply reply = answer.isCompletedExceptionally() ? null : answer.join();
+        if (reply == null || !(reply.admitted() || reply.never())) {
             return false;
         }
         remove(head);
-        head.admitted(answer.join());
+        if (reply.admitted()) {
+            head.admitted(reply);
+        } else {
+            head.decided(reply);
+        }
         return true;
     }
 

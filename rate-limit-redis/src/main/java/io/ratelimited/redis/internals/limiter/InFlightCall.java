@@ -93,16 +93,12 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
             queue();
             return CompletableFuture.completedFuture(this);
         }
-        return ask(never || behind ? "peek" : "take").thenApply(answer -> {
-            if (never) {
-                reply = answer.withOutcome(ScriptReply.NEVER);
-            } else if (behind) {
-                reply = answer.withOutcome(ScriptReply.UNKNOWN);
-            } else if (answer.admitted()) {
+        return ask(behind ? "peek" : "take").thenApply(answer -> {
+            if (answer.admitted() && !behind) {
                 admitted(answer);
             } else {
-                reply = answer;
-                if (maxWait > 0) {
+                reply = answer.never() ? answer : answer.withOutcome(ScriptReply.UNKNOWN);
+                if (maxWait > 0 && !behind && !answer.never()) {
                     queue();
                 }
             }

@@ -121,6 +121,11 @@ record ScriptReply(
         return outcome >= 0;
     }
 
+    /** Refused for good: more permits than the limit ever has. */
+    boolean never() {
+        return outcome == NEVER;
+    }
+
     /** Refused, with a time at which to try again. */
     boolean hasRetry() {
         return outcome < 0 && outcome != NEVER && outcome != UNKNOWN;
@@ -153,7 +158,7 @@ record ScriptReply(
                 admitted(),
                 Duration.ofNanos(Math.max(0, outcome)),
                 hasRetry() ? Duration.ofNanos(~outcome) : null,
-                outcome == NEVER,
+                never(),
                 remaining,
                 Duration.ofNanos(reset),
                 source);

@@ -561,24 +561,6 @@ class CallsInFlightTest {
     }
 
     @Test
-    void aWaiterWhoAsksForMoreThanAnUpdateLeavesIsRefusedAndBlocksNobody() {
-        InMemoryRateLimiter limiter = limiter(limit(5));
-        Reservation running = limiter.reserve("key", 5, 0);
-        Reservation heavy = limiter.reserve("key", 4, HOUR);
-        CompletableFuture<Boolean> heavyTurn = heavy.awaitAsync();
-        CompletableFuture<Boolean> light = limiter.reserve("key", 1, HOUR).awaitAsync();
-        limiter.update(limit(2));
-        assertThat(heavyTurn).isCompletedWithValue(false);
-        assertThat(heavy.decision().never()).isTrue();
-        heavy.cancel();
-        heavy.release();
-        assertThat(light).isNotDone();
-        running.release();
-        assertThat(light).isCompletedWithValue(true);
-        assertThat(free(limiter, "key")).isEqualTo(1);
-    }
-
-    @Test
     void callersQueuedWhileTheLimitChangesAreAllServed() throws Exception {
         InMemoryRateLimiter limiter = limiter(limit(1));
         Threads.run(5, thread -> {
