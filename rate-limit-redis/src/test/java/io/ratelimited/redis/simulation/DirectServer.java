@@ -59,12 +59,17 @@ final class DirectServer implements RedisConnector {
 
     /** A node that shares limits and records with those of the same server. */
     RedisBackend node(String name) {
+        return node(name, 1);
+    }
+
+    /** The same, as one of so many nodes. */
+    RedisBackend node(String name, int expectedNodes) {
         return SimulatedBackend.of(
                 this,
                 RedisBackendOptions.DEFAULTS
                         .ticker(ticker)
                         .timeout(Node.TIMEOUT)
-                        .expectedNodes(1),
+                        .expectedNodes(expectedNodes),
                 new Threads(ticker, Runnable::run, Runnable::run),
                 Runnable::run,
                 Runnable::run,

@@ -108,9 +108,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Decides by the calls in flight on this node. */
     void beginLocally() {
-        if (limiter.parameters().isNever(permits)) {
-            reply = limiter.local(ScriptReply.NEVER, name);
-        } else if (limiter.hasQueue(name) || !admitLocally()) {
+        if (!refuseLocally() && (limiter.hasQueue(name) || !admitLocally())) {
             reply = limiter.local(ScriptReply.UNKNOWN, name);
             if (maxWait > 0) {
                 queue();
@@ -150,8 +148,22 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         start(answer);
     }
 
+    /** Decided by this node alone; false while one of its calls has to end first. */
+    boolean decideLocally() {
+        return refuseLocally() || admitLocally();
+    }
+
+    /** Refused if no call that ends on this node makes room for it: others would wait behind it in vain. */
+    private boolean refuseLocally() {
+        ScriptReply refusal = limiter.tooHeavy(permits, name);
+        if (refusal != null) {
+            decided(refusal);
+        }
+        return refusal != null;
+    }
+
     /** Admitted by this node alone, if it has room. */
-    boolean admitLocally() {
+    private boolean admitLocally() {
         boolean fits = limiter.count(this, limiter.share());
         if (fits) {
             start(limiter.local(0, name));
@@ -172,7 +184,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     /**
-     * Lets the call go uncounted, or refuses it, because the limit does not protect while Redis is away, or admits nobody.
+     * Refuses the call; or lets it go uncounted, because the limit does not protect while Redis is away.
      */
     void decided(ScriptReply answer) {
         leaveQueue(answer.admitted() ? Phase.LIVE : Phase.ENDED, answer);

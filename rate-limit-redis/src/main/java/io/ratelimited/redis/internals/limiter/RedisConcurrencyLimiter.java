@@ -127,8 +127,9 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     Decision peekLocally(@Nullable String text, Wanted wanted) {
         String name = name(text);
         long permits = wanted.permits();
-        if (parameters().isNever(permits)) {
-            return local(ScriptReply.NEVER, name).decision();
+        ScriptReply refusal = tooHeavy(permits, name);
+        if (refusal != null) {
+            return refusal.decision();
         }
         boolean fits = permits == 0 || (!hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share());
         return local(fits || wanted.maxWait() > 0 ? 0 : ScriptReply.UNKNOWN, name)
@@ -160,6 +161,14 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return ScriptReply.local(outcome, Math.max(0, share() - used.getOrDefault(name, 0L)), parameters());
     }
 
+    /** The refusal of a call with more permits than this node may have while Redis is away; null for another call. */
+    @Nullable
+    ScriptReply tooHeavy(long permits, String name) {
+        return permits <= share()
+                ? null
+                : local(parameters().isNever(permits) ? ScriptReply.NEVER : ScriptReply.UNKNOWN, name);
+    }
+
     /** The permits that this node may have in flight while Redis is away. */
     long share() {
         return InstanceShare.of(limit(), context().nodes().sharers()).maxConcurrent();
@@ -175,7 +184,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
             return true;
         }
         if (fixed == null) {
-            return head.admitLocally();
+            return head.decideLocally();
         }
         head.decided(fixed);
         return true;

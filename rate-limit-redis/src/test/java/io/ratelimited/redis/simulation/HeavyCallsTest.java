@@ -1,0 +1,97 @@
+package io.ratelimited.redis.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisLimitOptions;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Calls in flight with more permits than this node may have while Redis is away: no call that ends here admits them, and nobody
+ * waits behind them. In virtual time.
+ */
+@Tag("once")
+class HeavyCallsTest {
+
+    private static final Limit LIMIT =
+            Limit.of("exports", Algorithm.CONCURRENCY).maxConcurrent(4).build();
+    private static final long MINUTE = Duration.ofMinutes(1).toNanos();
+
+    private final DirectServer server = new DirectServer();
+    /** Its share of the limit is 2. */
+    private final RedisBackend node = server.node("node", 2);
+
+    private final RateLimiter limiter = node.limiter(LIMIT, RedisLimitOptions.DEFAULTS);
+
+    @AfterEach
+    void close() {
+        server.release();
+        node.close();
+    }
+
+    private void startOutage() {
+        server.hold();
+        limiter.reserveAsync("other", 1, 0);
+        server.ticker.advance(Node.TIMEOUT.multipliedBy(3));
+    }
+
+    private static void isRefusedByTheNode(Reservation call, boolean never) {
+        assertThat(call.isRefused()).isTrue();
+        Decision decision = call.decision();
+        assertThat(decision.source()).isEqualTo(Source.FALLBACK);
+        assertThat(decision.retryAfter()).isNull();
+        assertThat(decision.never()).isEqualTo(never);
+    }
+
+    @Test
+    void aCallThatComesInAnOutageIsRefusedAtOnceAndBlocksNobody() {
+        startOutage();
+        assertThat(limiter.peek("k", 3, MINUTE).admitted()).isFalse();
+        isRefusedByTheNode(limiter.reserve("k", 3, MINUTE), false);
+        isRefusedByTheNode(limiter.reserve("k", 5, MINUTE), true);
+        Reservation light = limiter.reserve("k", 2, 0);
+        assertThat(light.isRefused()).isFalse();
+        CompletableFuture<Boolean> next = limiter.reserve("k", 2, MINUTE).awaitAsync();
+        isRefusedByTheNode(limiter.reserve("k", 3, MINUTE), false);
+        light.release();
+        assertThat(next).isCompletedWithValue(true);
+    }
+
+    @Test
+    void aCallThatWaitsWhenTheOutageBeginsIsRefusedAtOnceAndBlocksNobody() {
+        Reservation running = limiter.reserve("k", 2, 0);
+        Reservation heavy = limiter.reserve("k", 3, MINUTE);
+        CompletableFuture<Boolean> heavyTurn = heavy.awaitAsync();
+        CompletableFuture<Boolean> lightTurn = limiter.reserve("k", 1, MINUTE).awaitAsync();
+        startOutage();
+        assertThat(heavyTurn).isCompletedWithValue(false);
+        isRefusedByTheNode(heavy, false);
+        assertThat(lightTurn).as("the share is taken").isNotDone();
+        running.release();
+        assertThat(lightTurn).isCompletedWithValue(true);
+    }
+
+    @Test
+    void aWaiterWhoAsksForMoreThanAChangeInAnOutageLeavesIsRefusedForGood() {
+        startOutage();
+        Reservation running = limiter.reserve("k", 2, 0);
+        Reservation heavy = limiter.reserve("k", 2, MINUTE);
+        CompletableFuture<Boolean> turn = heavy.awaitAsync();
+        assertThat(turn).isNotDone();
+        limiter.update(LIMIT.toBuilder().maxConcurrent(1).build());
+        assertThat(turn).isCompletedWithValue(false);
+        isRefusedByTheNode(heavy, true);
+        running.release();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+}
