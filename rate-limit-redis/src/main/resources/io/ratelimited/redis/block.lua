@@ -148,8 +148,10 @@ local function block()
     end
   end
 
-  -- What was reserved until now does not count as charged, for so long.
-  function block.forgive(s, lasts)
+  -- What was reserved until now does not count as charged, for so long. That all keys are forgiven is known until the last block
+  -- that began before is forgotten, however long blocks were then.
+  function block.forgive(s, lasts, all)
+    if all then lasts = 2 * LONGEST end
     s.begin, s.finish, s.level, s.known, s.rejected, s.changed = now, now, 0, 1, 0, true
     s.since, s.charges, s.lasts = lasts and now or 0, '', lasts
   end

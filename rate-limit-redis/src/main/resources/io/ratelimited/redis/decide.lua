@@ -17,7 +17,7 @@
 --        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
 --        block. To impose is to have a block of level
 --        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
---        forget all of the key. To charge is to take permits that were used already, into debt if need be; its tail is + to report
+--        forget all of the key; its tail is + if the key stands for all of the limit. To charge is to take permits that were used already, into debt if need be; its tail is + to report
 --        also whether a call would have been admitted instead, or ? to take them only then. To ask is to decide about a call that
 --        takes nothing now: its key follows the parameters as if it took or were rejected. To peek changes nothing
 -- reply  to charge: of each group with a tail, the outcome that such a call would have had; a single one without a list around it
@@ -190,7 +190,8 @@ for at = open(), #ARGV, #letters do
   elseif op == 'forgive' then
     redis.call('DEL', KEYS[1])
     s.changed = false
-    lockout.forgive(blocks[1], blocks[1].mark == 'c' and select(2, family.charged(s, {})) or nil)
+    local lasts = blocks[1].mark == 'c' and select(2, family.charged(s, {})) or nil
+    lockout.forgive(blocks[1], lasts, first.tail == '+')
   end
   if op == 'take' or op == 'ask' or op == 'peek' then
     for call = 1, calls do

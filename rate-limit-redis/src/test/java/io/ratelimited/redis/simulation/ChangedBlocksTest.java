@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Limits with blocks that change. In virtual time. */
 @Tag("once")
@@ -93,6 +94,43 @@ class ChangedBlocksTest {
                 .isEqualTo(memory.peek("k", 1, 0).blocked());
         otherNode.close();
         laterNode.close();
+    }
+
+    /** Redis knows the block of a key longer than the longest block: for a node that starts, it must have ended that long, too. */
+    @ParameterizedTest
+    @ValueSource(strings = {"blocks are disabled", "the longest block becomes shorter before", "the period changes"})
+    void aBlockThatAChangeHasEndedCountsNowhereHoweverLateANodeStarts(String change) {
+        Limit hourly = Limit.of("guesses", Algorithm.FIXED_WINDOW)
+                .rate("1/m")
+                .block(Duration.ofHours(1))
+                .blockFactor(2)
+                .blockMax(Duration.ofHours(4))
+                .build();
+        RateLimiter changed = backend.limiter(hourly, RedisLimitOptions.DEFAULTS);
+        assertThat(blockedFor(changed)).isEqualTo(Duration.ofHours(1));
+        server.ticker.advance(Duration.ofHours(1));
+        assertThat(blockedFor(changed)).isEqualTo(Duration.ofHours(2));
+        Limit before = change.contains("shorter")
+                ? hourly.toBuilder().blockMax(Duration.ofHours(1)).build()
+                : hourly;
+        changed.update(before);
+        changed.update(
+                change.contains("period")
+                        ? before.toBuilder().rate("1/s").build()
+                        : before.toBuilder().withoutBlocks().build());
+        changed.update(hourly);
+        server.ticker.advance(Duration.ofHours(5));
+        RedisBackend laterNode = server.node("later");
+        assertThat(blockedFor(laterNode.limiter(hourly, RedisLimitOptions.DEFAULTS)))
+                .isEqualTo(Duration.ofHours(1));
+        laterNode.close();
+    }
+
+    private static Duration blockedFor(RateLimiter limiter) {
+        while (limiter.tryAcquire("k", 1)) {
+            assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+        }
+        return limiter.reserve("k", 1, 0).decision().retryAfter();
     }
 
     @Test

@@ -128,7 +128,7 @@ final class InstanceBlocks {
                     .deliver(
                             DeliveryKind.BLOCK,
                             keys(before, names.apply(ALL)),
-                            () -> before.appendDecided(begin(before, "forgive"), 0, 0, ""),
+                            () -> before.appendDecided(begin(before, "forgive"), 0, 0, ScriptBlocks.ALL_KEYS),
                             forgiven);
         }
         if (!ends && (before.blocks() == null || countsAnew)) {

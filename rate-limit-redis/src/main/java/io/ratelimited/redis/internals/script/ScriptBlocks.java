@@ -24,6 +24,9 @@ public record ScriptBlocks(char mark, BlockRule rule, PermitCost.Time permit) {
     /** The end of the tail of a charge that begins no block. */
     public static final String NO_VIOLATION = "!";
 
+    /** The tail of a forgiveness of all keys. */
+    public static final String ALL_KEYS = "+";
+
     /** The tail of a call that is exempt from blocks. */
     public static final String EXEMPT = "!";
 
