@@ -42,19 +42,24 @@ record DataRedisSettings(LettuceClientConfiguration client) {
             return limitsClient(ofCluster(options), nodes);
         }
         if (sentinel != null) {
-            return limitsClient(options, List.of(uri(sentinel)));
+            return limitsClient(ofServer(options), List.of(uri(sentinel)));
         }
         if (socket != null) {
             RedisURI.Builder uri = RedisURI.Builder.socket(socket.getSocket());
-            return limitsClient(options, List.of(uri(uri, socket, socket.getDatabase())));
+            return limitsClient(ofServer(options), List.of(uri(uri, socket, socket.getDatabase())));
         }
         RedisStandaloneConfiguration server = application.getStandaloneConfiguration();
         RedisURI.Builder uri = RedisURI.Builder.redis(server.getHostName(), server.getPort());
-        return limitsClient(options, List.of(uri(uri, server, server.getDatabase())));
+        return limitsClient(ofServer(options), List.of(uri(uri, server, server.getDatabase())));
     }
 
     private LimitsClient limitsClient(ClientOptions options, List<RedisURI> uris) {
         return LimitsClient.of(client.getClientResources().orElse(null), options, uris);
+    }
+
+    /** Without those for a cluster, which would make one of the server: an application may share its options among both. */
+    private static ClientOptions ofServer(ClientOptions options) {
+        return ClientOptions.copyOf(options);
     }
 
     private static ClusterClientOptions ofCluster(ClientOptions options) {

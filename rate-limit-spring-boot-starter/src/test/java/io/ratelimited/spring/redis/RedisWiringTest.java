@@ -9,6 +9,7 @@ import io.lettuce.core.RedisURI;
 import io.lettuce.core.SslOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.resource.ClientResources;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
@@ -34,6 +35,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
@@ -47,6 +49,7 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.autoconfigure.ssl.SslAutoConfiguration;
 import org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration;
+import org.springframework.boot.data.redis.autoconfigure.LettuceClientConfigurationBuilderCustomizer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.env.YamlPropertySourceLoader;
 import org.springframework.boot.test.context.FilteredClassLoader;
@@ -54,6 +57,11 @@ import org.springframework.boot.test.context.assertj.AssertableApplicationContex
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.core.env.PropertySource;
 import org.springframework.core.io.ByteArrayResource;
+import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.RedisSentinelConfiguration;
+import org.springframework.data.redis.connection.RedisSocketConfiguration;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.test.util.ReflectionTestUtils;
 
@@ -614,6 +622,35 @@ class RedisWiringTest {
                     assertThat(settings.uris())
                             .allSatisfy(uri -> assertThat(password(uri)).isEqualTo("secret"));
                 });
+    }
+
+    @Test
+    void optionsForAClusterMakeNoClusterOfAServer() {
+        LettuceClientConfiguration client = LettuceClientConfiguration.builder()
+                .clientOptions(
+                        ClusterClientOptions.builder().requestQueueSize(77).build())
+                .build();
+        for (RedisConfiguration server : List.of(
+                new RedisStandaloneConfiguration(),
+                new RedisSentinelConfiguration("primary", Set.of("one:26379")),
+                new RedisSocketConfiguration())) {
+            LimitsClient limits = DataRedisSettings.client(new LettuceConnectionFactory(server, client));
+            limits.destroy();
+            ClientOptions options = limits.settings().options();
+            assertThat(options).as(server.toString()).isNotInstanceOf(ClusterClientOptions.class);
+            assertThat(options.getRequestQueueSize()).isEqualTo(77);
+        }
+    }
+
+    /** One customizer may set up the refresh of topologies for all applications. */
+    @Test
+    void aServerDecidesThoughTheOptionsAreForACluster() {
+        runner.withBean(
+                        LettuceClientConfigurationBuilderCustomizer.class,
+                        () -> client -> client.clientOptions(ClusterClientOptions.create()))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context ->
+                        assertThat(limiter(context).peek("eve", 1, 0).source()).isEqualTo(Decision.Source.REDIS));
     }
 
     /** What Spring Data makes of its settings is only in its client. */
