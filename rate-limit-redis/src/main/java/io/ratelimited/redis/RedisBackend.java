@@ -243,7 +243,7 @@ public final class RedisBackend implements AutoCloseable {
                     .add("")
                     .add(SILENT_MICROS)
                     .add(nodes.self());
-            connection.await(connection.eval(Script.HEARTBEAT, heartbeatKeys, leave));
+            connection.await(connection.evalInBackground(Script.HEARTBEAT, heartbeatKeys, leave));
         } catch (ExecutionException ex) {
             // The others notice that this node is silent.
         }
@@ -278,7 +278,7 @@ public final class RedisBackend implements AutoCloseable {
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(nodes.self()).add(SILENT_MICROS);
         CompletableFuture<Void> heard = connection
-                .eval(Script.HEARTBEAT, heartbeatKeys, args)
+                .evalInBackground(Script.HEARTBEAT, heartbeatKeys, args)
                 .thenCompose(reply -> {
                     if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
                         if (nodes.count(count.intValue(), first, allReported)) {

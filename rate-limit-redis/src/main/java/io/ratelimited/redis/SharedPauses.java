@@ -52,7 +52,7 @@ public final class SharedPauses {
                 .add(name)
                 .add(Math.max(1, TimeUnit.NANOSECONDS.toMicros(lasting.toNanos())))
                 .add(MAX_PAUSES);
-        return connection.eval(Script.PAUSES, keys, args).thenAccept(reply -> {
+        return connection.evalInBackground(Script.PAUSES, keys, args).thenAccept(reply -> {
             tell(reply);
             if (!reply.contains(name)) {
                 throw new IllegalStateException("instances share at most " + MAX_PAUSES + " pauses at a time");
@@ -76,7 +76,7 @@ public final class SharedPauses {
 
     private void read() {
         ScriptArguments args = new ScriptArguments().add(connection.time());
-        connection.eval(Script.PAUSES, keys, args).thenAccept(this::tell);
+        connection.evalInBackground(Script.PAUSES, keys, args).thenAccept(this::tell);
     }
 
     private void tell(List<Object> reply) {

@@ -282,7 +282,8 @@ public final class SharedRecords {
     }
 
     private CompletableFuture<List<Object>> page(long had, String cursor) {
-        return connection.eval(Script.CHANGES, keys, arguments("read", had).add(cursor));
+        return connection.evalInBackground(
+                Script.CHANGES, keys, arguments("read", had).add(cursor));
     }
 
     /** Takes over what Redis has replied to a node that had a version. */
@@ -459,7 +460,7 @@ public final class SharedRecords {
             done = done.thenCompose(before -> {
                 ScriptArguments args = arguments("restore", NONE);
                 part.forEach(each -> args.add(each.getKey().field()).add(each.getValue().stored));
-                return connection.eval(Script.CHANGES, keys, args);
+                return connection.evalInBackground(Script.CHANGES, keys, args);
             });
         }
         return done;

@@ -115,7 +115,7 @@ public final class SharedSettings {
                 .add(SILENT_MICROS)
                 .add(text);
         wanted.forEach(args::add);
-        return connection.eval(Script.SETTINGS, keys, args);
+        return connection.evalInBackground(Script.SETTINGS, keys, args);
     }
 
     /** Takes over the digests of a reply, and returns those whose texts are not known. */

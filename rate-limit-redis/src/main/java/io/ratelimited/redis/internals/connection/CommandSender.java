@@ -155,9 +155,9 @@ final class CommandSender {
         return true;
     }
 
-    /** A command that a caller may wait for, whose keys are all on the server. */
+    /** A command that no caller waits for, whose keys are all on the server. */
     <T> CompletableFuture<T> send(Server server, String[] keys, Command<T> command) {
-        return send(server, keys, true, command);
+        return send(server, keys, false, command);
     }
 
     private <T> CompletableFuture<T> send(Server server, String[] keys, boolean awaited, Command<T> command) {

@@ -243,7 +243,7 @@ public final class GuardedConnection implements AutoCloseable {
      */
     public CompletableFuture<List<Object>> eval(
             Script script, String[] on, ScriptArguments args, Consumer<List<Object>> late) {
-        return sender.send(on, !script.equals(Script.HEARTBEAT), new CommandSender.Command<>() {
+        return sender.send(on, true, new CommandSender.Command<>() {
             @Override
             public CompletionStage<List<Object>> sendOn(RedisLink link, boolean asking) {
                 return link.eval(script, on, args, asking);
@@ -254,6 +254,11 @@ public final class GuardedConnection implements AutoCloseable {
                 late.accept(reply);
             }
         });
+    }
+
+    /** {@link #eval} for a script that no caller waits for: callers still ask a server that is only late with its reply. */
+    public CompletableFuture<List<Object>> evalInBackground(Script script, String[] on, ScriptArguments args) {
+        return sender.send(on, false, (link, asking) -> link.eval(script, on, args, asking));
     }
 
     /** Looks whether servers remove keys when their memory is full. Completes when all have replied or failed. */

@@ -23,6 +23,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Mono;
 
@@ -134,7 +135,7 @@ class GuardedConnectionTest {
     @Test
     void aSingleLateHeartbeatKeepsNobodyFromAsking() {
         CompletableFuture<List<Object>> heartbeat =
-                connection.eval(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
+                connection.evalInBackground(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
         clock.advance(ScriptedServers.TIMEOUT);
         assertThat(heartbeat).isCompletedExceptionally();
         assertThat(connection.isDown("one:1/a")).isFalse();
@@ -147,9 +148,21 @@ class GuardedConnectionTest {
         assertThat(log.all()).isEmpty();
     }
 
+    @ParameterizedTest
+    @EnumSource
+    void aSingleLateDeliveryKeepsNobodyFromAsking(DeliveryKind kind) {
+        connection.deliver(kind, List.of("one:1/b"), ScriptArguments::new, reply -> {});
+        clock.advance(ScriptedServers.TIMEOUT);
+        assertThat(connection.health().timeouts()).isEqualTo(1);
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        CompletableFuture<List<Object>> call = ask("one:1/a");
+        one.asked.removeLast().complete(List.of(1L));
+        assertThat(call).isCompleted();
+    }
+
     @Test
     void aServerThatIsSilentAfterALateHeartbeatIsAway() {
-        connection.eval(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
+        connection.evalInBackground(Script.HEARTBEAT, new String[] {"one:1/nodes"}, new ScriptArguments());
         clock.advance(ScriptedServers.TIMEOUT.multipliedBy(2));
         assertThat(connection.isDown("one:1/a")).isTrue();
         assertThat(connection.isUp()).isFalse();
