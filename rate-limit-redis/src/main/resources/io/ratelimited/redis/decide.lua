@@ -17,8 +17,8 @@
 --        it was charged, or gives back if that is less than 0, and how many more; 0 for a time is now; then ! if it begins no
 --        block. To impose is to have a block of level
 --        "permits" that ends in a microseconds, or has ended b microseconds ago, and has longest microseconds. To forgive is to
---        forget all of the key; its tail is + if the key stands for all of the limit. To charge is to take permits that were used already, into debt if need be; its tail is + to report
---        also whether a call would have been admitted instead, or ? to take them only then. To ask is to decide about a call that
+--        forget all of the key; its tail is + if the key stands for all of the limit. To charge is to take permits that were used
+--        already, into debt if need be; its tail is + to report also whether a call would have been admitted instead, or ? to take them only then. To ask is to decide about a call that
 --        takes nothing now: its key follows the parameters as if it took or were rejected. To peek changes nothing
 -- reply  to charge: of each group with a tail, the outcome that such a call would have had; a single one without a list around it
 --        to take, ask and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
