@@ -184,7 +184,7 @@ public final class WaitingRoom {
             return CompletableFuture.completedFuture(false);
         }
         CompletableFuture<Boolean> future = new CompletableFuture<>();
-        return seated(future, ticker.sleepUntil(deadline, () -> future.complete(waiter.mayGo())), waiter);
+        return seated(future, () -> ticker.sleepUntil(deadline, () -> future.complete(waiter.mayGo())), waiter);
     }
 
     /**
@@ -207,6 +207,9 @@ public final class WaitingRoom {
             if (ex.getCause() instanceof RuntimeException failure) {
                 throw failure;
             }
+            if (ex.getCause() instanceof Error failure) {
+                throw failure;
+            }
             throw new IllegalStateException(ex.getCause());
         }
     }
@@ -221,7 +224,7 @@ public final class WaitingRoom {
             waiter.crowdOut();
             return turn;
         }
-        return seated(turn, alarm.get(), waiter);
+        return seated(turn, alarm, waiter);
     }
 
     /**
@@ -244,7 +247,8 @@ public final class WaitingRoom {
     }
 
     /** Frees the seat when the future ends, and cancels the waiter with the future. */
-    private <T> CompletableFuture<T> seated(CompletableFuture<T> future, Runnable stopAlarm, Waiter waiter) {
+    private <T> CompletableFuture<T> seated(CompletableFuture<T> future, Supplier<Runnable> alarm, Waiter waiter) {
+        Runnable stopAlarm = set(alarm, future);
         Runnable end = () -> future.completeExceptionally(new RateLimiterClosedException());
         future.whenComplete((admitted, failure) -> {
             ends.remove(end);
@@ -261,6 +265,16 @@ public final class WaitingRoom {
             }
         }
         return future;
+    }
+
+    /** Sets an alarm. Without it, as where no thread can be started, the wait might never end: it fails. */
+    private static Runnable set(Supplier<Runnable> alarm, CompletableFuture<?> future) {
+        try {
+            return alarm.get();
+        } catch (RuntimeException | Error ex) {
+            future.completeExceptionally(ex);
+            return () -> {};
+        }
     }
 
     private boolean tryEnter(@Nullable Object key) {

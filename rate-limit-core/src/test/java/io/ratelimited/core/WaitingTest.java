@@ -162,6 +162,53 @@ class WaitingTest {
         }
     }
 
+    /** As where the system can start no more threads, and none keeps the time. */
+    @Test
+    void aCallerWhoseAlarmCannotBeSetFailsAndGivesEverythingBack() throws Exception {
+        Error noThread = new Error("unable to create native thread");
+        Ticker broken = new Ticker() {
+            @Override
+            public long nanos() {
+                return ticker.nanos();
+            }
+
+            @Override
+            public long epochNanos() {
+                return ticker.epochNanos();
+            }
+
+            @Override
+            public void sleepUntil(long deadline) throws InterruptedException {
+                ticker.sleepUntil(deadline);
+            }
+
+            @Override
+            public Runnable schedule(long deadline, Runnable task) {
+                throw noThread;
+            }
+        };
+        InMemoryRateLimiter timed = new InMemoryRateLimiter(onePerSecond().build(), broken, 10);
+        timed.tryAcquire(null, 1);
+        assertThat(timed.reserve(null, 1, HOUR).awaitAsync())
+                .failsWithin(Duration.ZERO)
+                .withThrowableThat()
+                .withCause(noThread);
+        assertThat(timed.waiting()).isZero();
+        assertThat(timed.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
+
+        InMemoryRateLimiter inFlight = new InMemoryRateLimiter(
+                Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build(), broken, 10);
+        Reservation first = inFlight.acquire(null, 1, 0);
+        assertThat(inFlight.reserve(null, 1, HOUR).awaitAsync())
+                .failsWithin(Duration.ZERO)
+                .withThrowableThat()
+                .withCause(noThread);
+        assertThatThrownBy(() -> inFlight.acquire(null, 1, HOUR)).isSameAs(noThread);
+        assertThat(inFlight.waiting()).isZero();
+        first.release();
+        assertThat(inFlight.reserve(null, 1, 0).isRefused()).isFalse();
+    }
+
     @Test
     void aCancelledReservationLetsNobodyGo() throws Exception {
         InMemoryRateLimiter limiter = limiter(onePerSecond());
