@@ -32,6 +32,11 @@ public final class WovenApplication {
             count("charged", service::callsCharged);
             Sub sub = context.getBean(Sub.class);
             count("override", sub::overridden);
+            count("unannotated", new Sub()::inherited);
+            count("unannotatedBySelf", sub::callsInherited);
+            count("unannotatedByProxy", sub::inheritedByProxy);
+            count("overriddenByAnother", sub::callsOverridden);
+            count("overriddenLater", () -> sub.later().block());
             count("interface", context.getBean(Limited.class)::onInterface);
             service.once();
             System.out.println("remaining "
@@ -135,6 +140,23 @@ public final class WovenApplication {
 
         @RateLimited("overridden")
         public void overridden() {}
+
+        @RateLimited("inherited")
+        public void inherited() {}
+
+        @RateLimited("inherited-by-itself")
+        public void inheritedByItself() {}
+
+        @RateLimited("inherited-by-proxy")
+        public void inheritedByProxy() {}
+
+        @RateLimited("overridden-by-another")
+        public void overriddenByAnother() {}
+
+        @RateLimited("later")
+        public Mono<String> later() {
+            return Mono.just("later");
+        }
     }
 
     public static class Sub extends Service implements Limited {
@@ -143,6 +165,41 @@ public final class WovenApplication {
         @RateLimited("overridden")
         public void overridden() {
             super.overridden();
+        }
+
+        @Override
+        public void inherited() {
+            super.inherited();
+        }
+
+        public void callsInherited() {
+            inheritedByItself();
+        }
+
+        @Override
+        public void inheritedByItself() {
+            super.inheritedByItself();
+        }
+
+        @Override
+        public void inheritedByProxy() {
+            super.inheritedByProxy();
+        }
+
+        public void callsOverridden() {
+            super.overriddenByAnother();
+        }
+
+        @Override
+        @RateLimited("overridden-by-another")
+        public void overriddenByAnother() {
+            super.overriddenByAnother();
+        }
+
+        @Override
+        @RateLimited("later")
+        public Mono<String> later() {
+            return Mono.defer(super::later);
         }
 
         @Override

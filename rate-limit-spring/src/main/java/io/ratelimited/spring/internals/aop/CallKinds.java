@@ -118,6 +118,11 @@ final class CallKinds {
         }
 
         @Override
+        public boolean blocks() {
+            return false;
+        }
+
+        @Override
         public @Nullable Object invoke(MethodInvocation made) throws Throwable {
             MethodInvocation call = DeferredInvocation.of(made);
             CurrentRequest request = limited.currentRequest();

@@ -60,6 +60,11 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         return method;
     }
 
+    @Override
+    public boolean blocks() {
+        return true;
+    }
+
     public List<LimitUse> limits() {
         return limits;
     }

@@ -107,6 +107,11 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private record InvalidCall(Method method, InvalidRateLimitException failure) implements LimitedCall {
 
         @Override
+        public boolean blocks() {
+            return true;
+        }
+
+        @Override
         public Object invoke(MethodInvocation call) {
             Object failed = CallKinds.failed(method.getReturnType(), failure);
             if (failed == null) {
@@ -191,7 +196,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         }
         LimitedMethod limited = new LimitedMethod(specific, limits, annotated, fallback, enforcer, requests);
         LimitedCall call = CallKinds.of(limited, targetClass);
-        boolean blocking = call == limited;
+        boolean blocking = call.blocks();
         limits.forEach(limit -> registry.prepare(limit::reads));
         limits.forEach(limit -> limit.limit().usedBy(blocking));
         if (requests != null && blocking) {

@@ -31,11 +31,16 @@ record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements Limit
     }
 
     @Override
+    public boolean blocks() {
+        return counted.blocks();
+    }
+
+    @Override
     public @Nullable Object invoke(MethodInvocation call) throws Throwable {
         if (call.getThis() instanceof Advised proxy && RateLimitAdvisor.isIn(proxy)) {
             return call.proceed();
         }
-        Call counting = new Call(limited, counted == limited ? call : DeferredInvocation.of(call));
+        Call counting = new Call(limited, counted.blocks() ? call : DeferredInvocation.of(call));
         return consumeMarker(limited, call.getThis()) ? counting.proceed() : counted.invoke(counting);
     }
 
@@ -45,6 +50,11 @@ record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements Limit
         @Override
         public Method method() {
             return limited.method();
+        }
+
+        @Override
+        public boolean blocks() {
+            return counted.blocks();
         }
 
         @Override

@@ -56,7 +56,11 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     /** Returns whether an aspect that is woven into classes limits a method. */
     public static boolean isSeenByAspect(Method method, Class<?> targetClass) {
-        Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
+        return isSeenByAspect(Declarations.specific(method, ClassUtils.getUserClass(targetClass)));
+    }
+
+    /** As {@link #isSeenByAspect(Method, Class)}, of the method that objects of the class run. */
+    static boolean isSeenByAspect(Method specific) {
         Class<?> type = specific.getDeclaringClass();
         return isDirect(specific) || isDirect(type) || isComposed(specific) || isComposed(type);
     }

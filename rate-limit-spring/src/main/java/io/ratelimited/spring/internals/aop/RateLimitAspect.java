@@ -69,7 +69,11 @@ public final class RateLimitAspect implements MethodInterceptor {
     @Override
     public @Nullable Object invoke(MethodInvocation call) throws Throwable {
         LimitedCall method = find(call.getMethod(), call.getThis());
-        return method == null ? call.proceed() : method.invoke(call);
+        if (method == null) {
+            return call.proceed();
+        }
+        return method.invoke(
+                WOVEN.methods == null ? call : new CountedCall(method.method(), DeferredInvocation.of(call)));
     }
 
     /** Around every call that an annotation on the method or its class limits. */
@@ -77,9 +81,9 @@ public final class RateLimitAspect implements MethodInterceptor {
     public @Nullable Object limit(ProceedingJoinPoint call) throws Throwable {
         Method called = ((MethodSignature) call.getSignature()).getMethod();
         LimitedCall method = find(called, call.getTarget());
-        return method == null || isSuperCall(method, called)
+        return method == null || isCounted(method, called, call.getTarget())
                 ? call.proceed()
-                : method.invoke(new WovenCall(called, call));
+                : method.invoke(new CountedCall(method.method(), new WovenCall(called, call)));
     }
 
     private @Nullable LimitedCall find(Method method, @Nullable Object target) {
@@ -89,9 +93,16 @@ public final class RateLimitAspect implements MethodInterceptor {
                 : configured.get().limitsOf(method, target == null ? method.getDeclaringClass() : target.getClass());
     }
 
-    /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */
-    private boolean isSuperCall(LimitedCall method, Method called) {
-        return this == WOVEN && !method.method().equals(called);
+    /**
+     * Woven code also meets the overridden method that an overriding one calls: the same call, which may have been counted. One
+     * that does not block may call it later, on another thread: its own annotation says that it has been counted.
+     */
+    private boolean isCounted(LimitedCall method, Method called, @Nullable Object target) {
+        Method overriding = method.method();
+        return this == WOVEN
+                && !overriding.equals(called)
+                && (CountedCall.isCurrent(overriding, target)
+                        || (!method.blocks() && RateLimitAdvisor.isSeenByAspect(overriding)));
     }
 
     /** The limited methods of an application context. Thread-safe. */
@@ -113,6 +124,9 @@ public final class RateLimitAspect implements MethodInterceptor {
 
         /** The method that the limits stand on, which a class may override. */
         Method method();
+
+        /** Returns whether a call blocks its thread until it ends. */
+        boolean blocks();
 
         /** Calls the method under its limits. */
         @Nullable

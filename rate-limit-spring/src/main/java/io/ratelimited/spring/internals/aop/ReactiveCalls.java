@@ -84,6 +84,11 @@ final class ReactiveCalls implements LimitedCall {
     }
 
     @Override
+    public boolean blocks() {
+        return false;
+    }
+
+    @Override
     public Object invoke(MethodInvocation made) {
         MethodInvocation call = DeferredInvocation.of(made);
         CurrentRequest caller = limited.currentRequest();
