@@ -8,6 +8,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -19,11 +20,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Flow;
+import java.util.concurrent.SubmissionPublisher;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.Banner;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
@@ -62,8 +66,20 @@ class MissingPartsTest {
         assertLimitedWithout(archives);
     }
 
-    /** Runs in a class loader without the archives, so that no class of theirs can be linked. */
     private static void assertLimitedWithout(String archives) throws Exception {
+        assertThat(outcomeWithout(archives, Application.class)).isEqualTo("refused Limited.call, got a");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {REACTOR, REACTOR + "|reactive-streams-.*|rxjava-.*"})
+    void withoutReactorAReactiveMethodFailsStartup(String archives) throws Exception {
+        assertThat(outcomeWithout(archives, Published.class))
+                .asString()
+                .contains("method call returns java.util.concurrent.Flow$Publisher", "io.projectreactor:reactor-core");
+    }
+
+    /** Runs in a class loader without the archives, so that no class of theirs can be linked. */
+    private static Object outcomeWithout(String archives, Class<?> application) throws Exception {
         Thread thread = Thread.currentThread();
         ClassLoader before = thread.getContextClassLoader();
         String classPath = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
@@ -81,10 +97,7 @@ class MissingPartsTest {
         try (URLClassLoader without =
                 new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader())) {
             thread.setContextClassLoader(without);
-            Object outcome = without.loadClass(Application.class.getName())
-                    .getMethod("outcome")
-                    .invoke(null);
-            assertThat(outcome).isEqualTo("refused Limited.call, got a");
+            return without.loadClass(application.getName()).getMethod("outcome").invoke(null);
         } finally {
             thread.setContextClassLoader(before);
         }
@@ -162,6 +175,28 @@ class MissingPartsTest {
                             + bean.later("a").join();
                 }
                 return "not refused";
+            }
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Import(OwnAutoConfigurations.class)
+    public static class Published {
+
+        @RateLimited(rate = "1/h")
+        public Flow.Publisher<String> call() {
+            return new SubmissionPublisher<>();
+        }
+
+        /** What the application says when it does not start. */
+        public static String outcome() {
+            SpringApplication application = new SpringApplication(Published.class);
+            application.setWebApplicationType(WebApplicationType.NONE);
+            application.setBannerMode(Banner.Mode.OFF);
+            try (ConfigurableApplicationContext context = application.run()) {
+                return "started " + context.getId();
+            } catch (InvalidRateLimitException ex) {
+                return ex.getMessage() + ex.remedy();
             }
         }
     }

@@ -1,15 +1,19 @@
 package io.ratelimited.spring.internals.aop;
 
 import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.internals.aop.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.internals.call.Admission;
 import io.ratelimited.spring.internals.call.AsyncCalls;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Flow;
+import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.Advisor;
@@ -20,6 +24,8 @@ import org.springframework.aop.framework.Advised;
 import org.springframework.aop.interceptor.AsyncExecutionInterceptor;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
+import org.springframework.core.ReactiveAdapter;
+import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.util.ClassUtils;
 
@@ -29,11 +35,23 @@ final class CallKinds {
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
     private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
 
+    private static final String REACTOR_LIBRARY = "io.projectreactor:reactor-core";
+    private static final String COROUTINES_LIBRARY = "org.jetbrains.kotlinx:kotlinx-coroutines-reactor";
+
     /** The annotations that Spring looks for if it is told no other: what can be seen where it does so in a proxy of its own. */
     private static final Set<String> ASYNC = Set.of(
             "org.springframework.scheduling.annotation.Async",
             "jakarta.ejb.Asynchronous",
             "jakarta.enterprise.concurrent.Asynchronous");
+
+    private static final String FLOW = "kotlinx.coroutines.flow.Flow";
+
+    /** Reactive types that the application may have without an adapter of Spring's. */
+    private static final List<Class<?>> WITHOUT_ADAPTER = Stream.of(
+                    "org.reactivestreams.Publisher", Flow.Publisher.class.getName(), FLOW, "io.smallrye.mutiny.Uni")
+            .filter(CallKinds::isPresent)
+            .<Class<?>>map(name -> ClassUtils.resolveClassName(name, CallKinds.class.getClassLoader()))
+            .toList();
 
     private CallKinds() {}
 
@@ -41,9 +59,10 @@ final class CallKinds {
      * Makes the calls of a method: the method itself where they block their thread.
      *
      * @param targetClass the class that may resolve a type variable of the return type
-     * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
+     * @param place the origin of the first limit
+     * @throws InvalidRateLimitException if its result comes later, in a way that a limit cannot follow: it would be taken for a value
      */
-    static LimitedCall of(LimitedMethod limited, Class<?> targetClass) {
+    static LimitedCall of(LimitedMethod limited, Class<?> targetClass, String place) {
         Method method = limited.method();
         Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
@@ -51,14 +70,44 @@ final class CallKinds {
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             if (!COROUTINES) {
-                throw new IllegalStateException("suspend function " + method.toGenericString()
-                        + " cannot be limited without org.jetbrains.kotlinx:kotlinx-coroutines-reactor; add it");
+                throw unfollowed(limited, place, "is suspended", "Add " + COROUTINES_LIBRARY);
             }
             return ReactiveCalls.ofSuspending(limited);
         }
-        boolean value = type == void.class || ClassUtils.isSimpleValueType(type);
-        LimitedCall reactive = REACTOR && !value ? ReactiveCalls.of(limited, type) : null;
-        return reactive == null ? limited : reactive;
+        if (type == void.class || ClassUtils.isSimpleValueType(type)) {
+            return limited;
+        }
+        LimitedCall reactive = REACTOR ? ReactiveCalls.of(limited, type) : null;
+        if (reactive != null) {
+            return reactive;
+        }
+        ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(type);
+        if (adapter == null
+                ? WITHOUT_ADAPTER.stream().anyMatch(known -> known.isAssignableFrom(type))
+                : !CompletionStage.class.isAssignableFrom(adapter.getReactiveType())) {
+            throw unfollowed(
+                    limited, place, "returns " + type.getTypeName(), remedy(type, REACTOR ? adapter : null));
+        }
+        return limited;
+    }
+
+    /** @param adapter of a wider type; null if the application lacks it */
+    private static String remedy(Class<?> type, @Nullable ReactiveAdapter adapter) {
+        if (adapter != null) {
+            return "Declare that it returns " + adapter.getReactiveType().getCanonicalName();
+        }
+        boolean coroutines = WITHOUT_ADAPTER.stream()
+                .anyMatch(known -> known.getName().equals(FLOW) && known.isAssignableFrom(type));
+        return "Add " + (coroutines ? COROUTINES_LIBRARY : REACTOR_LIBRARY);
+    }
+
+    private static InvalidRateLimitException unfollowed(
+            LimitedMethod limited, String place, String result, String remedy) {
+        return new InvalidRateLimitException(
+                limited.limits().get(0).limit().name(),
+                place,
+                "method " + KotlinNames.of(limited.method()) + " " + result + ", which the limit cannot follow to its end",
+                remedy + ", or exempt it with @RateLimitExempt. [RL-118]");
     }
 
     /** A failed result of a reactive type; null for other types. */

@@ -195,7 +195,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             }
         }
         LimitedMethod limited = new LimitedMethod(specific, limits, annotated, fallback, enforcer, requests);
-        LimitedCall call = CallKinds.of(limited, targetClass);
+        LimitedCall call = CallKinds.of(limited, targetClass, declarations.get(0).place);
         boolean blocking = call.blocks();
         limits.forEach(limit -> registry.prepare(limit::reads));
         limits.forEach(limit -> limit.limit().usedBy(blocking));

@@ -52,7 +52,7 @@ final class ReactiveCalls implements LimitedCall {
         this.toReturnType = toReturnType;
     }
 
-    /** The calls of a method with a return type; null when it is not reactive. */
+    /** The calls of a method with a return type; null when it is not reactive, or narrower than what Spring makes of a publisher. */
     static @Nullable LimitedCall of(LimitedMethod limited, Class<?> returnType) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
         if (adapter == null) {
@@ -64,10 +64,11 @@ final class ReactiveCalls implements LimitedCall {
                 : null;
     }
 
-    /** A result that fails when it is subscribed to; null for a type that is not reactive. */
+    /** A result that fails when it is subscribed to; null for a type that cannot have one. */
     static @Nullable Object failed(Class<?> returnType, RuntimeException failure) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
-        return adapter == null ? null : adapter.fromPublisher(Mono.error(failure));
+        Object failed = adapter == null ? null : adapter.fromPublisher(Mono.error(failure));
+        return returnType.isInstance(failed) ? failed : null;
     }
 
     /** The calls of a suspend function. */

@@ -16,6 +16,7 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.SubmissionPublisher;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.support.ApplicationObjectSupport;
+import reactor.core.publisher.ConnectableFlux;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.ParallelFlux;
 
 /** Every mistake stops the start, and the failure analysis names limit, place, value and remedy. */
 class StartupRejectionTest {
@@ -330,7 +335,23 @@ class StartupRejectionTest {
                                 "Origin: @RateLimited on " + here + "$OfLibrary.",
                                 "is final in org.springframework.context.support.ApplicationObjectSupport")
                         .and("annotate methods instead of the class"),
-                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call creates a bean"));
+                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call creates a bean"),
+
+                // Results that a limit cannot follow
+                Mistake.of("a reactive type that nothing converts to", Parallel.class)
+                        .tells(
+                                "'Parallel.call' is invalid: method call returns reactor.core.publisher.ParallelFlux",
+                                "Origin: @RateLimited on " + here + "$Parallel.call().")
+                        .and("Declare that it returns org.reactivestreams.Publisher"),
+                Mistake.of("a subtype of a reactive type", Connectable.class)
+                        .tells("method call returns reactor.core.publisher.ConnectableFlux")
+                        .and("Declare that it returns reactor.core.publisher.Flux"),
+                Mistake.of("a subtype of a reactive type by a type argument", OfOwnMono.class)
+                        .tells("method call returns " + here + "$OwnMono")
+                        .and("Declare that it returns reactor.core.publisher.Mono"),
+                Mistake.of("a subtype of a publisher of the JDK", OfFlow.class)
+                        .tells("method call returns java.util.concurrent.SubmissionPublisher")
+                        .and("Declare that it returns java.util.concurrent.Flow.Publisher"));
     }
 
     @Test
@@ -770,6 +791,38 @@ class StartupRejectionTest {
         @RateLimited(rate = "5/s")
         public String call() {
             return "bean";
+        }
+    }
+
+    static class Parallel {
+        @RateLimited(rate = "5/s")
+        public ParallelFlux<String> call() {
+            return Flux.just("a").parallel();
+        }
+    }
+
+    static class Connectable {
+        @RateLimited(rate = "5/s")
+        public ConnectableFlux<String> call() {
+            return Flux.just("a").publish();
+        }
+    }
+
+    abstract static class OwnMono extends Mono<String> {}
+
+    abstract static class Calls<T> {
+        @RateLimited(rate = "5/s")
+        public T call() {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    static class OfOwnMono extends Calls<OwnMono> {}
+
+    static class OfFlow {
+        @RateLimited(rate = "5/s")
+        public SubmissionPublisher<String> call() {
+            return new SubmissionPublisher<>();
         }
     }
 
