@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 import java.util.stream.Collectors;
@@ -115,7 +116,7 @@ final class Fallbacks {
     private static boolean fits(Method method, Method fallback) {
         Class<?> type = method.getReturnType();
         return ClassUtils.isAssignable(type, fallback.getReturnType())
-                || CompletionStage.class.isAssignableFrom(type)
+                || isStage(type)
                 || (fallback.getReturnType() != void.class
                         && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
     }
@@ -130,9 +131,19 @@ final class Fallbacks {
         if (!isLater(wanted.toClass())) {
             return fits(wanted, found);
         }
+        if (isStage(wanted.toClass()) && !fitsStage(wanted.toClass(), found.toClass())) {
+            return false;
+        }
         // A later result may be stated as the result itself.
         ResolvableType result = isLater(found.toClass()) ? later(found) : found;
         return result.toClass() == void.class || fits(later(wanted), result);
+    }
+
+    /** A stage of the JDK is made of any other, and of a value; one of another class is the result itself. */
+    private static boolean fitsStage(Class<?> type, Class<?> other) {
+        return type.isAssignableFrom(CompletableFuture.class)
+                ? isStage(other) || !isLater(other)
+                : ClassUtils.isAssignable(type, other);
     }
 
     /**
@@ -157,8 +168,12 @@ final class Fallbacks {
                 : ResolvableType.forMethodReturnType(method, userClass);
     }
 
+    private static boolean isStage(Class<?> type) {
+        return CompletionStage.class.isAssignableFrom(type);
+    }
+
     private static boolean isLater(Class<?> type) {
-        return CompletionStage.class.isAssignableFrom(type)
+        return isStage(type)
                 || (!isPlain(type)
                         && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
     }

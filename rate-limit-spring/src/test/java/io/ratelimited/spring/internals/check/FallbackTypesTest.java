@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -34,6 +35,16 @@ final class FallbackTypesTest {
             assertThat(context).hasFailed();
             assertThat(Explanation.of(context.getStartupFailure()).getDescription())
                     .contains("fallback method other returns ", "java.lang.Integer", ", not ", "java.lang.String");
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {PublisherOfFuture.class, PublisherOfTypeArgument.class, ValueOfOwnFuture.class, ValueOfTypeArgument.class})
+    void aFutureIsNotMadeOfWhatCannotBecomeOne(Class<?> bean) {
+        ContextRunner.limited().withBean(bean).run(context -> {
+            assertThat(context).hasFailed();
+            assertThat(Explanation.of(context.getStartupFailure()).getDescription())
+                    .containsPattern("fallback method other returns .*(Mono<.*>|String), not .*Future");
         });
     }
 
@@ -110,6 +121,49 @@ final class FallbackTypesTest {
         }
     }
 
+    static class PublisherOfFuture {
+        @RateLimited(rate = "1/s", fallback = "other")
+        public CompletableFuture<String> call() {
+            return new CompletableFuture<>();
+        }
+
+        public Mono<String> other() {
+            return Mono.empty();
+        }
+    }
+
+    abstract static class Calls<T> {
+        @RateLimited(rate = "1/s", fallback = "other")
+        public T call() {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    static class PublisherOfTypeArgument extends Calls<CompletableFuture<String>> {
+        public Mono<String> other() {
+            return Mono.empty();
+        }
+    }
+
+    static class OwnFuture extends CompletableFuture<String> {}
+
+    static class ValueOfOwnFuture {
+        @RateLimited(rate = "1/s", fallback = "other")
+        public OwnFuture call() {
+            return new OwnFuture();
+        }
+
+        public String other() {
+            return "other";
+        }
+    }
+
+    static class ValueOfTypeArgument extends Calls<OwnFuture> {
+        public String other() {
+            return "other";
+        }
+    }
+
     abstract static class Base<T> {
         @RateLimited(rate = "1/s", fallback = "other")
         public List<T> call() {
@@ -179,5 +233,23 @@ final class FallbackTypesTest {
         }
 
         public void nothing() {}
+
+        @RateLimited(rate = "1/s", fallback = "ready")
+        public CompletionStage<String> stage() {
+            return new CompletableFuture<>();
+        }
+
+        public String ready() {
+            return "ready";
+        }
+
+        @RateLimited(rate = "1/s", fallback = "otherOwn")
+        public OwnFuture own() {
+            return new OwnFuture();
+        }
+
+        public OwnFuture otherOwn() {
+            return new OwnFuture();
+        }
     }
 }
