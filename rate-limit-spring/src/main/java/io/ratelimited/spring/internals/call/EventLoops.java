@@ -15,7 +15,10 @@ public final class EventLoops {
     private static final boolean REACTOR =
             ClassUtils.isPresent("reactor.core.publisher.Mono", EventLoops.class.getClassLoader());
 
-    /** Netty's event loops, such as those of Redis clients, which Reactor does not know. */
+    /**
+     * Netty's event loops, such as those of Redis clients, which Reactor does not know. Netty says of every thread of its factory
+     * that it must not block, also of those in a plain pool.
+     */
     private static final ClassValue<Boolean> OF_NETTY = new ClassValue<>() {
         @Override
         protected Boolean computeValue(Class<?> thread) {
