@@ -14,6 +14,7 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 /** Blocks as applications configure them. */
@@ -292,6 +293,34 @@ class LockOutTest {
                     assertThat(limits.tryAcquire("search", "ann")).isFalse();
                     assertThat(limits.peek("search", "ann").retryAfter()).isEqualTo(MINUTE);
                 });
+    }
+
+    /** A tier and an override are budgets of their own, also of what is blocked: a caller who chooses his tier leaves his block. */
+    @Test
+    void aBlockIsOfTheBudgetThatItsCallerHad() {
+        runner.withBean(Search.class)
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=1/s",
+                        "rate-limit.limits.search.block=1m",
+                        "rate-limit.limits.search.tiers.gold.rate=2/s")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    Search search = context.getBean(Search.class);
+                    search.find("ann", null);
+                    assertThat(refused(() -> search.find("ann", null))).isEqualTo(MINUTE);
+                    assertThat(refused(() -> search.find("ann", "gold"))).isZero();
+
+                    limits.override("search", "ann", LimitChange.rate("1/s"), null);
+                    assertThat(refused(() -> search.find("ann", null))).isZero();
+                    limits.removeOverride("search", "ann");
+                    assertThat(refused(() -> search.find("ann", null))).isEqualTo(MINUTE);
+                });
+    }
+
+    static class Search {
+
+        @RateLimited(name = "search", key = "#who", tier = "#tier")
+        public void find(String who, @Nullable String tier) {}
     }
 
     @Test
