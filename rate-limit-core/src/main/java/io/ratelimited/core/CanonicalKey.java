@@ -184,8 +184,8 @@ public final class CanonicalKey {
     }
 
     /**
-     * Returns a digest of a text: 160 bits of its SHA-256, as 27 characters of base64url. It does not reveal the text, and no
-     * two texts with the same digest can be found.
+     * Returns a digest of a text: 160 bits of its SHA-256, as 27 characters of base64url. No two texts with the same digest
+     * can be found. It has no salt: a text that can be guessed, such as a user name or an IPv4 address, can be found by trying.
      */
     public static String digest(String text) {
         return Base64.getUrlEncoder().withoutPadding().encodeToString(Arrays.copyOf(sha256(text), SHORT_DIGEST_BYTES));

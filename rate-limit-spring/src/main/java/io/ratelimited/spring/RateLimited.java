@@ -101,9 +101,9 @@ public @interface RateLimited {
 
     /**
      * Cost of a call in permits: a whole number from 1, or a SpEL expression with the same variables as {@link #key} that
-     * returns 0 or more. A fraction is rounded up. A call of 0 permits is admitted and uses none. Any other value fails the
-     * call. A number above the maximum that the limit can ever admit fails startup; as the value of an expression, it rejects
-     * the call. Default: 1.
+     * returns 0 or more. A fraction is rounded up. A call of 0 permits uses none, and is admitted unless its key is {@link
+     * #block blocked}; with {@link #charge}, it is decided like a call of 1. Any other value fails the call. A number above
+     * the maximum that the limit can ever admit fails startup; as the value of an expression, it rejects the call. Default: 1.
      */
     String permits() default "";
 
@@ -168,10 +168,11 @@ public @interface RateLimited {
 
     /**
      * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no
-     * blocks. Every call of the key is rejected until then. A violation is a call that the limit itself rejects, because it
-     * would have to wait longer than {@link #maxWait}. With {@link #charge}, a violation is only a charge after which the
-     * charged permits leave no permit. Only for limits with a {@link #key}; not for {@link Algorithm#CONCURRENCY}. Default:
-     * no blocks.
+     * blocks. Every call of the key is rejected until then, unless {@link #blockUnless} exempts it. A violation is a call that
+     * the limit itself rejects, because it would have to wait longer than {@link #maxWait}. With {@link #charge}, a violation
+     * is only a charge after which the charged permits leave no permit. Only for limits with a {@link #key}; not for {@link
+     * Algorithm#CONCURRENCY}, and with {@link #charge} not for {@link Algorithm#LEAKY_BUCKET}, {@link
+     * Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}. Default: no blocks.
      */
     String block() default "";
 

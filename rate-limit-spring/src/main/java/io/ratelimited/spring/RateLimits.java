@@ -28,7 +28,8 @@ public interface RateLimits {
     /**
      * Takes permits if the call can proceed immediately, regardless of the policy of the limit.
      *
-     * @param permits 0 or more; a call of 0 permits is admitted and uses none
+     * @param permits 0 or more; a call of 0 permits uses none, and is admitted unless its key is blocked; if the limit has
+     *     {@code charge}, it is decided like a call of 1
      */
     boolean tryAcquire(String name, @Nullable Object key, long permits);
 

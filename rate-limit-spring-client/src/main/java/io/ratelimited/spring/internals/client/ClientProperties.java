@@ -36,7 +36,7 @@ public record ClientProperties(
 
     /** Response headers of the remote service that calls honor. */
     public enum Obey {
-        /** Calls pause after a 429 or 503 with Retry-After. */
+        /** Calls pause after a 429, 503 or 403 with Retry-After. */
         RETRY_AFTER,
         /** Calls stay within the quota that RateLimit, RateLimit-Policy and the X-RateLimit headers report. */
         RATE_LIMIT
