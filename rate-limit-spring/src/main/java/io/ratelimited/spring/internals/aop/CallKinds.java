@@ -44,11 +44,13 @@ final class CallKinds {
             "jakarta.ejb.Asynchronous",
             "jakarta.enterprise.concurrent.Asynchronous");
 
-    private static final String FLOW = "kotlinx.coroutines.flow.Flow";
-
     /** Reactive types that the application may have without an adapter of Spring's. */
     private static final List<Class<?>> WITHOUT_ADAPTER = Stream.of(
-                    "org.reactivestreams.Publisher", Flow.Publisher.class.getName(), FLOW, "io.smallrye.mutiny.Uni")
+                    "org.reactivestreams.Publisher",
+                    Flow.Publisher.class.getName(),
+                    "io.smallrye.mutiny.Uni",
+                    "kotlinx.coroutines.flow.Flow",
+                    "kotlinx.coroutines.Deferred")
             .filter(CallKinds::isPresent)
             .<Class<?>>map(name -> ClassUtils.resolveClassName(name, CallKinds.class.getClassLoader()))
             .toList();
@@ -85,8 +87,7 @@ final class CallKinds {
         if (adapter == null
                 ? WITHOUT_ADAPTER.stream().anyMatch(known -> known.isAssignableFrom(type))
                 : !CompletionStage.class.isAssignableFrom(adapter.getReactiveType())) {
-            throw unfollowed(
-                    limited, place, "returns " + type.getTypeName(), remedy(type, REACTOR ? adapter : null));
+            throw unfollowed(limited, place, "returns " + type.getTypeName(), remedy(type, REACTOR ? adapter : null));
         }
         return limited;
     }
@@ -97,7 +98,7 @@ final class CallKinds {
             return "Declare that it returns " + adapter.getReactiveType().getCanonicalName();
         }
         boolean coroutines = WITHOUT_ADAPTER.stream()
-                .anyMatch(known -> known.getName().equals(FLOW) && known.isAssignableFrom(type));
+                .anyMatch(known -> known.getName().startsWith("kotlinx.") && known.isAssignableFrom(type));
         return "Add " + (coroutines ? COROUTINES_LIBRARY : REACTOR_LIBRARY);
     }
 
@@ -106,7 +107,8 @@ final class CallKinds {
         return new InvalidRateLimitException(
                 limited.limits().get(0).limit().name(),
                 place,
-                "method " + KotlinNames.of(limited.method()) + " " + result + ", which the limit cannot follow to its end",
+                "method " + KotlinNames.of(limited.method()) + " " + result
+                        + ", which the limit cannot follow to its end",
                 remedy + ", or exempt it with @RateLimitExempt. [RL-118]");
     }
 

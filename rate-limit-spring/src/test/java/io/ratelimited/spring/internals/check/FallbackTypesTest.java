@@ -39,7 +39,13 @@ final class FallbackTypesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(classes = {PublisherOfFuture.class, PublisherOfTypeArgument.class, ValueOfOwnFuture.class, ValueOfTypeArgument.class})
+    @ValueSource(
+            classes = {
+                PublisherOfFuture.class,
+                PublisherOfTypeArgument.class,
+                ValueOfOwnFuture.class,
+                ValueOfTypeArgument.class
+            })
     void aFutureIsNotMadeOfWhatCannotBecomeOne(Class<?> bean) {
         ContextRunner.limited().withBean(bean).run(context -> {
             assertThat(context).hasFailed();
