@@ -36,13 +36,20 @@ record BoundSettings(RateLimitProperties properties, Environment here) implement
     @Override
     public void requireSame(Environment there) {
         names(here)
-                .filter(name -> SHARED.contains(name.getElement(1, Form.UNIFORM)))
+                .filter(name -> SHARED.contains(group(name)))
                 .filter(name -> !value(name, here).equals(value(name, there)))
                 .sorted()
                 .findFirst()
                 .ifPresent(name -> {
-                    throw SettingsSource.differing(name, value(name, here), value(name, there));
+                    // A value of Redis can hold a password.
+                    throw group(name).equals("redis")
+                            ? SettingsSource.differing(name, "one value", "another")
+                            : SettingsSource.differing(name, value(name, here), value(name, there));
                 });
+    }
+
+    private static String group(ConfigurationPropertyName name) {
+        return name.getElement(1, Form.UNIFORM);
     }
 
     private static Stream<ConfigurationPropertyName> names(Environment environment) {

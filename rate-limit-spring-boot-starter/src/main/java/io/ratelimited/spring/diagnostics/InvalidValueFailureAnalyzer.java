@@ -27,6 +27,8 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
 
     private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
 
+    private static final ConfigurationPropertyName REDIS = PREFIX.append("redis");
+
     private final Environment environment;
 
     InvalidValueFailureAnalyzer(Environment environment) {
@@ -45,17 +47,23 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
         }
         if (property != null && (type.isEnum() || cause.getCause() instanceof ConversionFailedException)) {
             return new FailureAnalysis(
-                    "Property " + name + " is " + written(property) + ", but must be " + PropertyText.expected(type),
+                    "Property " + name + " is " + property.getValue() + origin(property) + ", but must be "
+                            + PropertyText.expected(type),
                     "Correct it, or remove it to use the default. [RL-102]",
                     cause);
         }
         Throwable refused = NestedExceptionUtils.getMostSpecificCause(cause);
         if (refused instanceof ConverterNotFoundException) {
             ConfigurationProperty text = property == null ? find(name) : property;
+            boolean redis = REDIS.equals(name);
+            // An address of Redis can hold a password.
+            String value = text == null || redis ? "" : ": " + text.getValue();
             return new FailureAnalysis(
-                    "Property " + name + " has nested properties, but no value"
-                            + (text == null ? "" : ": " + written(text)),
-                    "Set a property below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]",
+                    "Property " + name + " has nested properties, but no value" + value + origin(text),
+                    "Set a property below it, as in "
+                            + (redis
+                                    ? "rate-limit.redis.url: redis://localhost:6379. [RL-102]"
+                                    : "rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]"),
                     cause);
         }
         return null;
@@ -75,7 +83,7 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
         return null;
     }
 
-    private static String written(ConfigurationProperty property) {
-        return property.getValue() + (property.getOrigin() == null ? "" : " (" + property.getOrigin() + ")");
+    private static String origin(@Nullable ConfigurationProperty property) {
+        return property == null || property.getOrigin() == null ? "" : " (" + property.getOrigin() + ")";
     }
 }

@@ -8,6 +8,8 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.text.PropertyText;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -201,7 +203,9 @@ class StartupMessagesTest {
                         .tells("Property rate-limit.limits has nested properties, but no value: 100/s"),
                 Mistake.of("an address in the place of Redis")
                         .with("rate-limit.redis=redis://localhost")
-                        .tells("Property rate-limit.redis has nested properties, but no value: redis://localhost"),
+                        .tells(
+                                "Property rate-limit.redis has nested properties, but no value (\"rate-limit.redis\" from")
+                        .and("Set a property below it, as in rate-limit.redis.url: redis://localhost:6379"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells(
@@ -223,6 +227,19 @@ class StartupMessagesTest {
                 Mistake.of("an impossible prefix of addresses")
                         .with("rate-limit.http.ipv6-prefix-length=129")
                         .tells("rate-limit.http.ipv6-prefix-length is 129, but must be from 1 to 128"));
+    }
+
+    @Test
+    void anAddressInThePlaceOfRedisIsNotShownBecauseItCanHoldAPassword() {
+        String property = "rate-limit.redis=redis://me:secret@localhost";
+        Contexts.runner().withPropertyValues(property).run(context -> {
+            FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure(), property);
+            assertThat(analysis.getDescription()).doesNotContain("secret");
+            assertThat(context.getStartupFailure()).hasStackTraceContaining("rate-limit.redis");
+            StringWriter trace = new StringWriter();
+            context.getStartupFailure().printStackTrace(new PrintWriter(trace));
+            assertThat(trace.toString()).doesNotContain("secret");
+        });
     }
 
     @Test

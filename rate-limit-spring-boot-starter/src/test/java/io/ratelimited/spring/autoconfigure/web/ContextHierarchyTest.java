@@ -275,6 +275,20 @@ class ContextHierarchyTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"rate-limit.redis.url=redis://me:secret@cache", "rate-limit.redis.password=secret"})
+    void theValueOfAPropertyOfRedisIsNotShownBecauseItCanHoldAPassword(String property) {
+        assertThatThrownBy(() -> new SpringApplicationBuilder(Web.class)
+                        .web(WebApplicationType.NONE)
+                        .parent(parent)
+                        .properties(property)
+                        .run())
+                .satisfies(failure -> assertThat(cause(failure))
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining(property.substring(0, property.indexOf('=')))
+                        .hasMessageNotContaining("secret"));
+    }
+
+    @ParameterizedTest
     @ValueSource(
             strings = {
                 "rate-limit.limits.stated.rate=4/h",

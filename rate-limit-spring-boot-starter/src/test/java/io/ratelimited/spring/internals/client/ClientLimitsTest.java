@@ -544,6 +544,8 @@ class ClientLimitsTest {
         assertFails(
                 "rate-limit.clients.partner.max-pause is -1s, but must be", "rate-limit.clients.partner.max-pause=-1s");
         assertFails("rate-limit.clients.partner.hosts has \"http://a\"", "rate-limit.clients.partner.hosts=http://a");
+        assertFails(
+                "rate-limit.clients.partner.hosts has \"…@a\"", "rate-limit.clients.partner.hosts=https://me:secret@a");
         assertFails("rate-limit.clients.two.hosts is missing", "rate-limit.clients.two.policy=wait");
         assertFails("which client 'partner' also has", "rate-limit.clients.two.hosts=LOCALHOST");
     }

@@ -93,7 +93,8 @@ public final class LimitedClients {
                 throw invalid(
                         name,
                         "hosts",
-                        "has \"" + host + "\", which is not a host",
+                        // Of a URL, what stands before the at-sign can be a password.
+                        "has \"" + host.replaceFirst("(?s)^.*@", "…@") + "\", which is not a host",
                         "Use a form like api.partner.example, api.partner.example:8443 or *.partner.example.");
             }
         }
