@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.calendar.CalendarPeriod;
+import io.ratelimited.core.internals.candidates.Candidates;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.backend.LimiterFactory;
@@ -71,6 +72,7 @@ public final class ResolvedLimit {
             if (layer.values().containsKey(property)
                     && !isLeftOut(property, i)
                     && !isPolicyOfOthers(property, layer)
+                    && !isChargeOfOthers(property, layer)
                     && !isOfOthersBlocks(property, layer)
                     && !isOfOtherWindows(property, layer, layers.subList(i, layers.size()))) {
                 return layer;
@@ -96,6 +98,13 @@ public final class ResolvedLimit {
                 && algorithm.queues()
                 && layer.strength() == Layer.Strength.DEFAULT
                 && layer.values().get(property) == Policy.REJECT;
+    }
+
+    /** A call in flight costs nothing when it has ended. */
+    private boolean isChargeOfOthers(LimitProperty property, Layer layer) {
+        return property == LimitProperty.CHARGE
+                && algorithm.countsCallsInFlight()
+                && layer.strength() == Layer.Strength.DEFAULT;
     }
 
     /** Most limits with blocks may have a longest one that says nothing about a limit without. */
@@ -305,10 +314,21 @@ public final class ResolvedLimit {
 
     /** @throws InvalidRateLimitException when they are invalid */
     void startCandidates(LimitCandidates candidates) {
-        String rates = texts().get(LimitProperty.CANDIDATES.kebab());
+        String rates = candidates();
         if (rates != null) {
-            candidates.start(rates, get(LimitProperty.CANDIDATES_FOR, Duration.class), place(LimitProperty.CANDIDATES));
+            candidates.start(rates, candidatesFor(), place(LimitProperty.CANDIDATES));
         }
+    }
+
+    /** Null for none: there are no rates around that of an unlimited limit, or of one that is closed, as in an emergency. */
+    private @Nullable String candidates() {
+        String rates = texts().get(LimitProperty.CANDIDATES.kebab());
+        boolean around = rates != null && rates.strip().equals(Candidates.AUTO);
+        return around && (limit().isClosed() || limit().isUnlimited()) ? null : rates;
+    }
+
+    private Duration candidatesFor() {
+        return inForce(LimitProperty.CANDIDATES_FOR, Duration.class);
     }
 
     /** Returns whether a place that means this limit or tier, and no other, sets its blocks. */

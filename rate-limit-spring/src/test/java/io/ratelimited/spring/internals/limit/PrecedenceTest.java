@@ -33,6 +33,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Properties win over the annotation, which wins over the defaults, one property at a time. */
@@ -281,6 +282,56 @@ class PrecedenceTest {
                     assertThat(limits.limit("queue").policy()).isEqualTo(WAIT);
                     assertThat(limits.limit("meter").policy()).isEqualTo(REJECT);
                 });
+    }
+
+    /** A limit that is closed in an emergency starts, whatever is tried beside it. */
+    @ParameterizedTest
+    @CsvSource({"defaults, 0/s", "defaults, unlimited", "limits.search, 0/s", "limits.search, unlimited"})
+    void candidatesAroundARateAreLeftOutWhereThereIsNone(String place, String rate) {
+        runner.withPropertyValues("rate-limit." + place + ".candidates=auto", "rate-limit.limits.search.rate=" + rate)
+                .run(context -> assertThat(TestLimits.of(context)
+                                .configured("search")
+                                .candidates()
+                                .tracker())
+                        .isNull());
+        runner.withPropertyValues("rate-limit." + place + ".candidates=auto", "rate-limit.limits.search.rate=1/s")
+                .run(context -> assertThat(TestLimits.of(context)
+                                .configured("search")
+                                .candidates()
+                                .tracker())
+                        .isNotNull());
+    }
+
+    @Test
+    void aDefaultChargeIsLeftOutWhereCallsInFlightCount() {
+        ContextRunner.with(runner, Said.class)
+                .withPropertyValues(
+                        "rate-limit.defaults.charge=2",
+                        "rate-limit.limits.self.algorithm=adaptive",
+                        "rate-limit.limits.search.rate=1/s")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    assertThat(limits.limit("flights").limit().isCharged()).isFalse();
+                    assertThat(limits.limit("self").limit().isCharged()).isFalse();
+                    assertThat(limits.limit("search").limit().isCharged()).isTrue();
+                    context.getBean(Said.class).flights("ann");
+                });
+    }
+
+    /** A default block that is left out would silently block nobody. */
+    @Test
+    void aDefaultBlockThatAChargeRulesOutFailsStartupUnlessTheLimitHasNone() {
+        ContextRunner queue = runner.withPropertyValues(
+                "rate-limit.defaults.block=1m",
+                "rate-limit.limits.queue.algorithm=leaky-bucket",
+                "rate-limit.limits.queue.rate=5/s",
+                "rate-limit.limits.queue.charge=2");
+        queue.run(context -> assertThat(context.getStartupFailure())
+                .hasMessageContaining("LEAKY_BUCKET does not support block with a charge"));
+        queue.withPropertyValues("rate-limit.limits.queue.block=0s")
+                .run(context -> assertThat(
+                                TestLimits.of(context).limit("queue").limit().block())
+                        .isNull());
     }
 
     @Test
