@@ -12,8 +12,12 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.InstanceDifferences;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +25,9 @@ import java.util.Set;
 import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -225,6 +232,74 @@ class ConfigurationRefreshTest {
             assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
             assertThat(output.getOut()).contains("ERROR").contains("rate-limit.limits.search.bursts");
         });
+    }
+
+    @Test
+    void anAddressInThePlaceOfRedisIsNotLogged(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+
+            refresh(context, Map.of("rate-limit.redis", "redis://me:secret@cache"));
+
+            assertThat(output).contains("ERROR").contains("rate-limit.redis").doesNotContain("secret");
+        });
+    }
+
+    /** Some properties are read only at startup; an invalid one would fail the next. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "search.max-overshoot=5",
+                "search.tiers.gold.max-overshoot=5",
+                "search.backend=redsi",
+                "search.candidates=fast",
+                "report.charge=#result",
+            })
+    void anInvalidValueOfAPropertyThatIsReadOnceChangesNothing(String property, CapturedOutput output) {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tiers.gold.rate", "200/s",
+                        "rate-limit.limits.report.algorithm", "concurrency",
+                        "rate-limit.limits.report.max-concurrent", "3"),
+                (context, limits) -> {
+                    limits.limit("search");
+                    limits.limit("report");
+                    String[] parts = property.split("=");
+
+                    refresh(
+                            context,
+                            Map.of("rate-limit.limits." + parts[0], parts[1], "rate-limit.limits.search.burst", "7"));
+
+                    assertThat(output).contains("ERROR").contains("The configuration was not applied");
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(100);
+                    // Other instances still learn how this one is configured.
+                    Collection<ConfiguredLimit> all =
+                            context.getBean(LimitRegistry.class).all();
+                    assertThat(new InstanceDifferences("memory", () -> all).own())
+                            .contains("report", "max-concurrent+3");
+                });
+    }
+
+    @ParameterizedTest
+    @CsvSource({"on-failure, deny, onFailure", "max-overshoot, 5%, maxOvershoot"})
+    void aPropertyOfATierThatIsReadOnceIsWarnedOf(String property, String value, String label, CapturedOutput output) {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "1000/s"),
+                (context, limits) -> {
+                    limits.limit("search");
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.gold." + property, value));
+
+                    assertThat(output)
+                            .contains("WARN")
+                            .contains("takes effect at the next startup")
+                            .contains("tiers.gold." + label + "=")
+                            .doesNotContain("ERROR");
+                });
     }
 
     @Test

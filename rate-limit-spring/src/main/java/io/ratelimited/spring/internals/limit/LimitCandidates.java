@@ -63,20 +63,30 @@ public final class LimitCandidates {
      * @throws InvalidRateLimitException when they are invalid; nothing has changed
      */
     public synchronized void start(String text, @Nullable Duration time, String place) {
+        Limit live = limit.limit();
         Duration length = time == null ? Duration.ofDays(1) : time;
+        List<Limit> limits = read(live, text, length, place);
+        long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
+        begin(live, limits, ticker.nanos() + length.toNanos(), coarse);
+    }
+
+    /**
+     * The candidates that a text describes beside a limit.
+     *
+     * @param length how long they are tried
+     * @throws InvalidRateLimitException when they are invalid
+     */
+    static List<Limit> read(Limit live, String text, Duration length, String place) {
         try {
             if (length.compareTo(Duration.ofSeconds(1)) < 0 || length.compareTo(Duration.ofDays(31)) > 0) {
                 throw new InvalidLimitException(
                         "candidatesFor", "is " + PropertyText.of(length) + ", but must be from 1s to 31d");
             }
-            long coarse = text.strip().equals(Candidates.AUTO) ? length.toNanos() / COARSE : 0;
-            Limit live = limit.limit();
-            List<Limit> limits = text.isBlank() || text.equals("off") ? List.of() : Candidates.of(live, text);
-            begin(live, limits, ticker.nanos() + length.toNanos(), coarse);
+            return text.isBlank() || text.equals("off") ? List.of() : Candidates.of(live, text);
         } catch (InvalidLimitException ex) {
             String code = ex.attribute().equals("candidates") ? "[RL-290]" : "[RL-291]";
             throw new InvalidRateLimitException(
-                    limit.name(), place, String.valueOf(ex.getMessage()), "Correct it, or remove it. " + code, ex);
+                    live.name(), place, String.valueOf(ex.getMessage()), "Correct it, or remove it. " + code, ex);
         }
     }
 

@@ -104,15 +104,24 @@ public final class LimitRegistry {
         // Calls that it lets go continue without the lock.
         JointLocks.postponing(() -> {
             synchronized (this) {
-                changes.configure(all(), limit -> configuration(limit, refreshed), author);
+                changes.configure(all(), limit -> checked(limit, refreshed), author);
                 properties = refreshed;
                 // A limit that was made meanwhile has the properties before.
-                changes.configure(all(), limit -> configuration(limit, refreshed), author);
+                changes.configure(all(), limit -> checked(limit, refreshed), author);
             }
             return refreshed;
         });
         // The new configuration may suit a change that the old one did not; if it does not either, that is reported.
         changes.followAgain(all());
+    }
+
+    /** Checks the properties that a limit in use reads only once, too: with an invalid one the next startup would fail. */
+    private List<Layer> checked(ConfiguredLimit limit, LimitSettings refreshed) {
+        List<Layer> configuration = configuration(limit, refreshed);
+        ResolvedLimit next = new ResolvedLimit(limit.name(), limit.place(), configuration);
+        LimiterFactory backend = backends.of(next);
+        next.on(backend).check(backend);
+        return configuration;
     }
 
     private static List<Layer> configuration(ConfiguredLimit limit, LimitSettings properties) {

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
@@ -204,16 +205,23 @@ final class PreparedChange {
         return unaffected.isEmpty() ? Map.of() : ChangeText.changed(after, unaffected);
     }
 
-    /** Returns the values that are read only once: some properties, and the names of tiers. */
+    /** Returns the values that are read only once: some properties, also of tiers, and the names of tiers. */
     private static Map<String, Object> fixed(Map<LimitProperty, Object> values) {
         Map<String, Object> fixed = new TreeMap<>();
+        addFixed(values, LimitProperty::label, fixed);
+        Map<String, Map<LimitProperty, Object>> tiers = LimitProperty.tiers(values);
+        fixed.put(LimitProperty.TIERS.label(), tiers.keySet());
+        tiers.forEach((tier, own) -> addFixed(own, property -> LimitProperty.ofTier(tier, property.label()), fixed));
+        return fixed;
+    }
+
+    private static void addFixed(
+            Map<LimitProperty, Object> values, Function<LimitProperty, String> name, Map<String, Object> fixed) {
         values.forEach((property, value) -> {
             if (!property.isChangeable()) {
-                fixed.put(property.label(), value);
+                fixed.put(name.apply(property), value);
             }
         });
-        fixed.put(LimitProperty.TIERS.label(), LimitProperty.tiers(values).keySet());
-        return fixed;
     }
 
     private void target(RateLimiter limiter, ResolvedLimit resolved, String whose) {

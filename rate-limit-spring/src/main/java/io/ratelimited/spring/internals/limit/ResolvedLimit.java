@@ -312,6 +312,20 @@ public final class ResolvedLimit {
         }
     }
 
+    /**
+     * Checks all that {@link #on} leaves: the limit, its tiers, and its candidates.
+     *
+     * @throws InvalidRateLimitException when something is invalid, or the backend does not support it
+     */
+    void check(LimiterFactory backend) {
+        Backends.requireSupport(backend, this, limit(), "[RL-111]");
+        tiers().values().forEach(tier -> Backends.requireSupport(backend, tier, tier.limit(), "[RL-111]"));
+        String rates = candidates();
+        if (rates != null) {
+            LimitCandidates.read(limit(), rates, candidatesFor(), place(LimitProperty.CANDIDATES));
+        }
+    }
+
     /** @throws InvalidRateLimitException when they are invalid */
     void startCandidates(LimitCandidates candidates) {
         String rates = candidates();
