@@ -11,6 +11,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.limit.LimitCandidates;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.concurrent.CompletableFuture;
@@ -137,6 +139,19 @@ class AutoConfigureRateLimitsTest {
         login.invoice("other");
         login.invoice("other");
         assertThatCall(() -> login.invoice("other")).isRateLimited().retryAfter(Duration.ofSeconds(30));
+    }
+
+    @RepeatedTest(2)
+    void candidatesSetNoAlarmThatAdvancesTheTime(@Autowired LimitRegistry registry) {
+        LimitCandidates candidates = registry.get("login").candidates();
+        candidates.start("2/m", null, "this test");
+        int others = ticker.sleeping();
+        for (int i = 0; i < 3; i++) {
+            limits.tryAcquire("login", "bob");
+        }
+        assertThat(candidates.state().report().calls()).isEqualTo(3);
+        assertThat(ticker.sleeping()).isEqualTo(others);
+        assertThat(ticker.elapsed()).isZero();
     }
 
     @Test

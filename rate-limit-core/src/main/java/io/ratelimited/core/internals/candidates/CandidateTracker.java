@@ -75,6 +75,7 @@ public final class CandidateTracker {
     private final List<Limit> limits;
     private final Ticker ticker;
     private final Trials trials;
+    private final boolean rushes;
     private final boolean paced;
     /** The most keys that are followed; while they are being dropped, twice as many. */
     final int capacity;
@@ -114,10 +115,17 @@ public final class CandidateTracker {
      * @param salt of the hashes by which keys are sampled; callers who know it can choose keys that are not
      */
     public CandidateTracker(Limit live, List<Limit> limits, Ticker ticker, int salt) {
+        // The alarm of a rush would advance the time of a test.
+        this(live, limits, ticker, salt, ticker == Ticker.system());
+    }
+
+    /** @param rushes whether the calls of a rush share an instant (F5) */
+    CandidateTracker(Limit live, List<Limit> limits, Ticker ticker, int salt, boolean rushes) {
         this.live = live;
         this.limits = List.copyOf(limits);
         this.ticker = ticker;
         this.salt = salt;
+        this.rushes = rushes;
         this.paced = live.algorithm().family() == Algorithm.Family.PACED;
         this.trials = new Trials(limits, now());
         long bytes = 256 + limits.stream().mapToLong(CandidateTracker::bytes).sum();
@@ -185,7 +193,7 @@ public final class CandidateTracker {
     /** The instant of a call, which may be the first of a rush. */
     private long instant() {
         long now = reading();
-        if (rush == NONE && now - last < RUSH && BEGIN.compareAndSet(this, NONE, now)) {
+        if (rushes && rush == NONE && now - last < RUSH && BEGIN.compareAndSet(this, NONE, now)) {
             ticker.schedule(ticker.nanos() + TICK, this::tick);
         }
         last = now;

@@ -59,7 +59,7 @@ public final class CandidatesCommand {
         this.out = out;
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
         Limit live = Limit.of("candidates", algorithm).rate("100/m").build();
-        this.tracker = new CandidateTracker(live, Candidates.of(live, options.getOrDefault("rate", "")), time, 0);
+        this.tracker = new CandidateTracker(live, Candidates.of(live, options.getOrDefault("rate", "")), time, 0, true);
         String percent = options.getOrDefault("below", "1");
         if (!percent.matches("(?=.*[1-9])(100|\\d{1,2}([.]\\d+)?)")) {
             throw new IllegalArgumentException(

@@ -79,7 +79,7 @@ class CandidateTrackerTest {
     }
 
     private CandidateTracker tracker(Limit live, String... rates) {
-        return new CandidateTracker(live, Candidates.of(live, String.join(",", rates)), ticker, SALT);
+        return new CandidateTracker(live, Candidates.of(live, String.join(",", rates)), ticker, SALT, true);
     }
 
     @ParameterizedTest
@@ -210,7 +210,7 @@ class CandidateTrackerTest {
             }
         };
         Limit live = limit(Algorithm.TOKEN_BUCKET, "100/m");
-        CandidateTracker tracker = new CandidateTracker(live, Candidates.of(live, "100/m"), counting, SALT);
+        CandidateTracker tracker = new CandidateTracker(live, Candidates.of(live, "100/m"), counting, SALT, true);
         for (int i = 0; i < 1_000; i++) {
             ticker.advance(Duration.ofNanos(10_000));
             tracker.tried(null, 1, 0, false);
@@ -224,6 +224,20 @@ class CandidateTrackerTest {
         ticker.advance(Duration.ofSeconds(1));
         tracker.tried(null, 1, 0, false);
         assertThat(alarms.get()).isLessThanOrEqualTo(inARush + 1);
+    }
+
+    /** F5: the alarm would advance the time of a test. */
+    @Test
+    void underTheClockOfATestThereIsNoRush() {
+        ticker.autoAdvance();
+        Limit live = limit(Algorithm.TOKEN_BUCKET, "100/m");
+        CandidateTracker tracker = new CandidateTracker(live, Candidates.of(live, "2/m"), ticker, SALT);
+        for (int i = 0; i < 3; i++) {
+            tracker.tried(null, 1, 0, false);
+        }
+        assertThat(ticker.sleeping()).isZero();
+        assertThat(ticker.elapsed()).isZero();
+        assertThat(tracker.report().candidates().get(0).rejected()).isCloseTo(1 / 3.0, within(1e-9));
     }
 
     /** F4 */

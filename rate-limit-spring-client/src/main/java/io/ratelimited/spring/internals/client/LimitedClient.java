@@ -163,12 +163,16 @@ public final class LimitedClient {
         }
     }
 
-    /** Looks again and again while the call waits: libraries report a cancellation to no interceptor. */
+    /**
+     * Looks again and again while the call waits: libraries report a cancellation to no interceptor. By the clock of the system:
+     * a cancellation has nothing to do with the time of limits, which an alarm could advance in a test.
+     */
     private void cancelWhen(BooleanSupplier cancelled, CompletableFuture<ClientCall> entered) {
         if (cancelled.getAsBoolean()) {
             entered.cancel(false);
         } else if (!entered.isDone()) {
-            Runnable unused = ticker.schedule(ticker.nanos() + LOOK_NANOS, () -> cancelWhen(cancelled, entered));
+            Ticker real = Ticker.system();
+            Runnable unused = real.schedule(real.nanos() + LOOK_NANOS, () -> cancelWhen(cancelled, entered));
         }
     }
 
