@@ -16,7 +16,12 @@ public class DecisionAssertions {
         return new DecisionAssert(actual);
     }
 
-    /** Starts an assertion on a call, which the next assertion makes. */
+    /**
+     * Starts an assertion on a call, which the next assertion makes. Its result is ignored: if it is a {@code Mono}, a {@code
+     * Flux} or a future, wait for it inside of the call, as in {@code assertThatCall(() -> quotes.latest().block())}. Without
+     * that, {@link CallAssert#isNotRateLimited} passes, because a {@code Mono} is decided when it is subscribed to, and a
+     * future is returned before it fails.
+     */
     public static CallAssert assertThatCall(ThrowingCallable call) {
         return new CallAssert(call);
     }
