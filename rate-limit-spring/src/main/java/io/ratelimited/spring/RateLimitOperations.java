@@ -10,8 +10,8 @@ import org.jspecify.annotations.Nullable;
  * application, next to {@link RateLimits}, which is for calls. Thread-safe.
  *
  * <p>A change of a limit on Redis applies to all instances, until it is reverted; a change of any other limit applies to this
- * instance, until it stops: {@link NamedLimit#scope}. A {@link RateLimitChangedEvent} and a log line report each change. If
- * Redis is unavailable, the change fails.
+ * instance, until it stops: {@link NamedLimit#scope}. A log line and a {@link RateLimitChangedEvent} report each change, or a
+ * {@link RateLimitResetEvent} each reset. If Redis is unavailable, the change fails.
  *
  * <p>Every method throws {@link IllegalArgumentException} for an unknown name of a limit, and for an object that is not a key
  * ({@link io.ratelimited.core.CanonicalKey}).

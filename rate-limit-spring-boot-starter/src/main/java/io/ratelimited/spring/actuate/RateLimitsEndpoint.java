@@ -111,7 +111,7 @@ public final class RateLimitsEndpoint {
      * @param author the name of the author of the change; null if the server does not know
      */
     Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members, @Nullable Principal author) {
-        LimitOperations changed = author == null ? operations : operations.changedBy(author.getName());
+        LimitOperations changed = as(author);
         ConfiguredLimit limit = registry.get(name);
         ChangeRequest request = new ChangeRequest(name, members);
         String candidates = key == null ? request.candidates() : null;
@@ -145,11 +145,25 @@ public final class RateLimitsEndpoint {
      */
     @DeleteOperation
     public void forget(@Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {
+        forget(name, key, null);
+    }
+
+    /**
+     * Resets the used permits of a key.
+     *
+     * @param author the name of the author of the reset; null if the server does not know
+     */
+    void forget(String name, @Nullable String key, @Nullable Principal author) {
+        LimitOperations resetting = as(author);
         ConfiguredLimit limit = registry.get(name);
         if (key == null) {
-            operations.reset(name, null);
+            resetting.reset(name, null);
         } else {
-            keys.find(limit, key).forEach(found -> operations.reset(name, found));
+            keys.find(limit, key).forEach(found -> resetting.reset(name, found));
         }
+    }
+
+    private LimitOperations as(@Nullable Principal author) {
+        return author == null ? operations : operations.changedBy(author.getName());
     }
 }

@@ -83,7 +83,7 @@ record WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry re
                 case READ -> endpoint.getObject().limit(target.name, target.key);
                 case WRITE -> endpoint.getObject().update(target.name, target.key, members, caller);
                 case DELETE -> {
-                    endpoint.getObject().forget(target.name, target.key);
+                    endpoint.getObject().forget(target.name, target.key, caller);
                     yield null;
                 }
             };

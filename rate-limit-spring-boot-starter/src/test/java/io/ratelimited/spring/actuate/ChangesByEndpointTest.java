@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimitResetEvent;
+import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.internals.web.RunningServer;
@@ -92,6 +95,7 @@ class ChangesByEndpointTest {
         context.getBean(Changes.class).failing = false;
         TestLimits.of(context).revert("search");
         changes().clear();
+        context.getBean(Changes.class).resets.clear();
         // Forgets what it has.
         context.getBean(InMemoryAuditEventRepository.class).setCapacity(100);
     }
@@ -128,6 +132,23 @@ class ChangesByEndpointTest {
                         "instance"));
     }
 
+    /** A reset ends the block of somebody who guesses passwords: it must be known who did it. */
+    @Test
+    void theAuditRepositoryHasTheResetOfAKeyAndItsAuthor() throws Exception {
+        assertThat(send("DELETE", "/actuator/ratelimits/search/bob", "ann", "")).isEqualTo(204);
+        TestLimits.of(context).reset("search", null);
+
+        String mask = KeyMask.mask(CanonicalKey.text("bob"));
+        assertThat(context.getBean(Changes.class).resets)
+                .containsExactly(
+                        new RateLimitResetEvent("search", mask, Scope.INSTANCE, "ann"),
+                        new RateLimitResetEvent("search", null, Scope.INSTANCE, null));
+        List<AuditEvent> audited = context.getBean(AuditEventRepository.class).find(null, null, "RATE_LIMIT_RESET");
+        assertThat(audited).extracting(AuditEvent::getPrincipal).containsExactly("ann", "");
+        assertThat(audited.get(0).getData()).isEqualTo(Map.of("limit", "search", "key", mask, "scope", "instance"));
+        assertThat(audited.get(1).getData()).isEqualTo(Map.of("limit", "search", "scope", "instance"));
+    }
+
     @Test
     void aListenerThatThrowsNeitherFailsTheRequestNorKeepsTheChangeFromTheAudit() throws Exception {
         context.getBean(Changes.class).failing = true;
@@ -155,10 +176,14 @@ class ChangesByEndpointTest {
     }
 
     private int post(String path, @Nullable String user, String body) throws Exception {
+        return send("POST", path, user, body);
+    }
+
+    private int send(String method, String path, @Nullable String user, String body) throws Exception {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(
                         "http://localhost:" + context.getEnvironment().getProperty("local.server.port") + path))
                 .header("Content-Type", "application/json")
-                .POST(BodyPublishers.ofString(body));
+                .method(method, BodyPublishers.ofString(body));
         if (user != null) {
             byte[] credentials = (user + ":" + user).getBytes(StandardCharsets.UTF_8);
             request.header("Authorization", "Basic " + Base64.getEncoder().encodeToString(credentials));
@@ -200,7 +225,13 @@ class ChangesByEndpointTest {
     static class Changes {
 
         private final List<RateLimitChangedEvent> seen = new CopyOnWriteArrayList<>();
+        private final List<RateLimitResetEvent> resets = new CopyOnWriteArrayList<>();
         private volatile boolean failing;
+
+        @EventListener
+        void onReset(RateLimitResetEvent reset) {
+            resets.add(reset);
+        }
 
         @EventListener
         @Order(0)

@@ -35,15 +35,21 @@ class EndpointAttacksTest {
     void aMaskOfNoKeyIsRefusedWithoutLookingAtTheKeys() {
         withManyKeys(limit -> {
             keys.show("user 7");
+            // The first time, classes are loaded.
+            assertThatMaskIsUnknown(limit);
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             long before = threads.getCurrentThreadAllocatedBytes();
-            assertThatIllegalArgumentException()
-                    .isThrownBy(() -> keys.find(limit, "masked:000000000000"))
-                    .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use a"
-                            + " mask that this instance has shown since startup");
+            assertThatMaskIsUnknown(limit);
             assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(1_000_000);
             assertThat(keys.find(limit, "user 7")).containsExactly("user 7");
         });
+    }
+
+    private void assertThatMaskIsUnknown(NamedLimit limit) {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> keys.find(limit, "masked:000000000000"))
+                .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use a"
+                        + " mask that this instance has shown since startup");
     }
 
     @Test

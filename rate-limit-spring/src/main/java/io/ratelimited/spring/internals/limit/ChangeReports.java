@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimitResetEvent;
 import io.ratelimited.spring.internals.request.RequestFacts;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
@@ -27,8 +28,8 @@ import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
 
 /**
- * Reports changes and their authors when they are in force: by a line in the log and a {@link RateLimitChangedEvent}.
- * Thread-safe.
+ * Reports changes and resets, and their authors, when they are in force: by a line in the log, and a {@link
+ * RateLimitChangedEvent} or {@link RateLimitResetEvent}. Thread-safe.
  */
 public final class ChangeReports {
 
@@ -96,14 +97,35 @@ public final class ChangeReports {
         }
         RateLimitChangedEvent event =
                 new RateLimitChangedEvent(limit, mask, only(changed, before), only(changed, after), scope, author);
-        String line = "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": "
-                + changed.stream()
-                        .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
-                        .collect(Collectors.joining(", "))
-                + " (scope " + PropertyText.of(scope)
+        String changes = changed.stream()
+                .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
+                .collect(Collectors.joining(", "));
+        add(limit, mask, changes, scope, author, madeAt, event);
+    }
+
+    /**
+     * Keeps a reset for {@link #send}.
+     *
+     * @param mask of the key; null for the calls without a key
+     * @param author the name of the author of the reset; null if it is not known
+     */
+    void addReset(String limit, @Nullable String mask, Scope scope, @Nullable String author) {
+        add(limit, mask, "reset", scope, author, null, new RateLimitResetEvent(limit, mask, scope, author));
+    }
+
+    private void add(
+            String limit,
+            @Nullable String mask,
+            String what,
+            Scope scope,
+            @Nullable String author,
+            @Nullable Instant madeAt,
+            Object event) {
+        String line = "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": " + what + " (scope "
+                + PropertyText.of(scope)
                 + (author == null ? "" : ", by " + LogText.escaped(author))
                 + (madeAt == null ? "" : ", at " + madeAt.truncatedTo(ChronoUnit.SECONDS)) + ")";
-        waiting.add(() -> report(event, line));
+        waiting.add(() -> report(limit, event, line));
     }
 
     /**
@@ -122,12 +144,12 @@ public final class ChangeReports {
         }
     }
 
-    private void report(RateLimitChangedEvent event, String line) {
+    private void report(String limit, Object event, String line) {
         LOG.info(line);
         try {
             events.publishEvent(event);
         } catch (RuntimeException | Error ex) {
-            LOG.warn("Rate limit '" + event.limit() + "' has been changed, but a listener failed", ex);
+            LOG.warn("Rate limit '" + limit + "' has been changed, but a listener failed", ex);
         }
     }
 

@@ -443,7 +443,7 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     /** Forgets what a key has used, whichever limit of this name applies to it, and its block. */
-    public void reset(@Nullable Object key) {
+    void reset(@Nullable Object key) {
         limiter.reset(key);
         limiterOf(key, limiter).reset(key);
         tiers.values().forEach(tier -> tier.reset(key));

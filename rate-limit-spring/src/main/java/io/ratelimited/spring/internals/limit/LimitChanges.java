@@ -233,6 +233,18 @@ public final class LimitChanges {
         reports.send();
     }
 
+    /**
+     * Resets a key, as {@link io.ratelimited.spring.RateLimitOperations#reset} describes.
+     *
+     * @param author the name of the author; null if nobody is known
+     */
+    public void reset(ConfiguredLimit limit, @Nullable Object key, @Nullable String author) {
+        limit.reset(key);
+        String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
+        reports.addReset(limit.name(), mask, limit.scope(), author);
+        reports.send();
+    }
+
     /** Applies a shared change of a limit, if it is another one than the last that was seen; with the lock. */
     private void follow(ConfiguredLimit limit, SharedChanges.Change change) {
         if (change.version() == limit.shared().version()) {

@@ -93,7 +93,7 @@ public final class LimitOperations implements RateLimitOperations {
     @Override
     public void reset(String name, @Nullable Object key) {
         if (enabled) {
-            registry.get(name).reset(CallerNames.inKey(key));
+            registry.changes().reset(registry.get(name), CallerNames.inKey(key), author());
         }
     }
 

@@ -45,6 +45,20 @@ class ChangeReportsTest {
     }
 
     @Test
+    void aResetIsLoggedWithItsAuthorAndItsKeyMasked(CapturedLog output) {
+        run(context -> {
+            SecurityContextHolder.getContext()
+                    .setAuthentication(new TestingAuthenticationToken("ann", "", AuthorityUtils.NO_AUTHORITIES));
+
+            limits(context).reset("search", "bob");
+
+            assertThat(output)
+                    .contains("Rate limit 'search', key " + KeyMask.mask("bob") + ": reset (scope instance, by ann)");
+            assertThat(changes.seen).isEmpty();
+        });
+    }
+
+    @Test
     void anUpdateIsReportedWithWhatWasAndWhatIs(CapturedLog output) {
         run(context -> {
             limits(context).change("search", LimitChange.rate("200/s").burst(400));
