@@ -163,7 +163,7 @@ public final class CallExpression {
                             : missing.hint()));
         }
         LOG.warn("The " + this + " reads " + missing
-                + ". Calls whose argument does not have it fail: correct the expression.");
+                + ". Calls whose argument does not have it fail: correct the expression. [RL-282]");
     }
 
     /**
