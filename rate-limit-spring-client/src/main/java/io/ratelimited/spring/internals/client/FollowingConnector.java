@@ -12,7 +12,6 @@ import org.springframework.http.client.reactive.ClientHttpConnector;
 import org.springframework.http.client.reactive.ClientHttpRequest;
 import org.springframework.http.client.reactive.ClientHttpRequestDecorator;
 import org.springframework.http.client.reactive.ClientHttpResponse;
-import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** As {@link FollowingRequestFactory}, for {@code WebClient}. */
@@ -81,14 +80,20 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
             super(request);
         }
 
+        /** A stream has not been read, and perhaps can be read only once. The buffer of a value may have been made. */
         @Override
         public Mono<Void> writeWith(Publisher<? extends DataBuffer> body) {
-            return Flux.from(body).doOnNext(DataBufferUtils::release).then(Mono.defer(this::setComplete));
+            return Mono.defer(() -> {
+                if (body instanceof Mono<? extends DataBuffer> value) {
+                    value.subscribe(DataBufferUtils::release, failure -> {}).dispose();
+                }
+                return setComplete();
+            });
         }
 
         @Override
         public Mono<Void> writeAndFlushWith(Publisher<? extends Publisher<? extends DataBuffer>> body) {
-            return writeWith(Flux.from(body).concatMap(Function.identity()));
+            return Mono.defer(this::setComplete);
         }
     }
 }

@@ -8,6 +8,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.URI;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -18,7 +19,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.core.io.buffer.DataBuffer;
+import org.springframework.core.io.buffer.DataBufferWrapper;
 import org.springframework.core.io.buffer.DefaultDataBufferFactory;
+import org.springframework.core.io.buffer.PooledDataBuffer;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpMethod;
 import org.springframework.http.HttpRequest;
@@ -32,6 +35,8 @@ import org.springframework.http.client.support.HttpRequestWrapper;
 import org.springframework.mock.http.client.MockClientHttpRequest;
 import org.springframework.mock.http.client.MockClientHttpResponse;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.BodyInserter;
+import org.springframework.web.reactive.function.BodyInserters;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
 import org.springframework.web.reactive.function.client.WebClient;
@@ -272,6 +277,91 @@ class FollowedCallsTest {
                     .contains("authorization", "cookie")
                     .doesNotContain("content-");
         });
+    }
+
+    @Test
+    void aBodyThatCanBeReadOnceIsOnlyReadAgainToBeSentAgain() {
+        answer(PARTNER + "/done", 303, "Location", "/result");
+        answer(PARTNER + "/again", 307, "Location", "/result");
+        with(Stack.REACTIVE, calls -> {
+            List<Integer> read = new ArrayList<>();
+            Flux<String> once = Flux.defer(() -> {
+                read.add(1);
+                return read.size() > 1 ? Flux.error(new IllegalStateException("read again")) : Flux.just("body");
+            });
+            assertThat(post("/done", BodyInserters.fromPublisher(once, String.class)))
+                    .isEqualTo(200);
+            assertThat(read).hasSize(1);
+            assertThat(sent).element(1).asString().startsWith("still GET " + PARTNER + "/result '' ");
+            read.clear();
+            assertThatThrownBy(() -> post("/again", BodyInserters.fromPublisher(once, String.class)))
+                    .hasMessage("read again");
+        });
+    }
+
+    /** One that was made for the request, and one that does not come. */
+    @Test
+    void aValueThatIsNotSentIsReleasedAndNotWaitedFor() {
+        answer(PARTNER + "/done", 303, "Location", "/result");
+        with(Stack.REACTIVE, calls -> {
+            List<Pooled> buffers = new ArrayList<>();
+            assertThat(post("/done", (request, context) -> {
+                        Pooled buffer = new Pooled();
+                        buffers.add(buffer);
+                        return request.writeWith(Mono.just(buffer));
+                    }))
+                    .isEqualTo(200);
+            assertThat(buffers).hasSize(2);
+            assertThat(buffers.get(1).isAllocated()).isFalse();
+
+            List<Integer> made = new ArrayList<>();
+            assertThat(post("/done", (request, context) -> {
+                        made.add(1);
+                        return request.writeWith(made.size() > 1 ? Mono.never() : Mono.empty());
+                    }))
+                    .isEqualTo(200);
+        });
+    }
+
+    private static final class Pooled extends DataBufferWrapper implements PooledDataBuffer {
+
+        private boolean allocated = true;
+
+        private Pooled() {
+            super(DefaultDataBufferFactory.sharedInstance.wrap(new byte[4]));
+        }
+
+        @Override
+        public boolean isAllocated() {
+            return allocated;
+        }
+
+        @Override
+        public PooledDataBuffer retain() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public PooledDataBuffer touch(Object hint) {
+            return this;
+        }
+
+        @Override
+        public boolean release() {
+            allocated = false;
+            return true;
+        }
+    }
+
+    private int post(
+            String path, BodyInserter<?, ? super org.springframework.http.client.reactive.ClientHttpRequest> body) {
+        return webClient
+                .post()
+                .uri(PARTNER + path)
+                .body(body)
+                .exchangeToMono(response ->
+                        response.releaseBody().thenReturn(response.statusCode().value()))
+                .block(Duration.ofSeconds(20));
     }
 
     @ParameterizedTest
