@@ -200,7 +200,8 @@ final class ClientPace {
 
     /**
      * Notes that the remote service has admitted a call, and has stated nothing about limits: another host has responded behind
-     * a redirect, or the response is no success, so that a part of the service may have sent it that knows no limits.
+     * a redirect, a cache has responded, or the response is no success, so that a part of the service may have sent it that knows
+     * no limits.
      */
     void admittedThere(Pass pass, long now) {
         probing = probing && pass != probe;

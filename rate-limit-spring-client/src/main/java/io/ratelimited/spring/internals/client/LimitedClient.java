@@ -299,7 +299,7 @@ public final class LimitedClient {
         boolean successful = status >= SUCCESS && status < REDIRECTION;
         if (refused || pause > 0 || !quotas.isEmpty() || (successful && !isOld)) {
             gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
-        } else if (status >= SERVER_ERROR || isOld) {
+        } else if (status >= SERVER_ERROR) {
             gate.failed(pass);
         } else {
             gate.admittedThere(pass);

@@ -268,6 +268,29 @@ class ClientAttacksTest {
         });
     }
 
+    /** It says nothing of quotas, but the service can be called. */
+    @Test
+    void aResponseOfACacheReleasesTheCallsAfterAPauseAndAfterAQuotaThatIsOver() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            ticker.advance(Duration.ofSeconds(10));
+            ClientCall alone = client.enter(request("/"));
+            assertRefusedBy("clients.partner", client);
+            alone.answered(200, cached("17", 0));
+            client.enter(request("/"));
+            client.enter(request("/"));
+
+            client.enter(request("/export")).answered(200, FROZEN);
+            ticker.advance(Duration.ofSeconds(60));
+            alone = client.enter(request("/export"));
+            assertRefusedBy("clients.partner", client, "/export");
+            alone.answered(200, cached("17", 0));
+            client.enter(request("/export"));
+            client.enter(request("/export"));
+        });
+    }
+
     /** Otherwise each response of the cache would hold its path again, or end what the service has said since. */
     @Test
     void aResponseOfACacheSaysNothingOfQuotas() {
