@@ -228,6 +228,27 @@ class CredentialsAttacksTest {
         }
     }
 
+    /** Callers can leave out what the key of a limit needs: the other limits of the route stay. */
+    @Test
+    void aLimitWhoseKeyCannotBeReadEndsNoOtherLimitWhereARouteLeavesRequestsOut() {
+        RunningServer server = startWithKeys(
+                false,
+                "rate-limit.limits.tenants.rate=5/h",
+                "rate-limit.limits.tenants.key=header('X-Tenant').toLowerCase()",
+                "rate-limit.routes[0].limits=tenants,all");
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        for (int i = 0; i < 5; i++) {
+            assertThat(server.get("/css/a.css", "X-Api-Key", "guess" + i).statusCode())
+                    .isEqualTo(401);
+        }
+        assertThat(server.get("/css/a.css", "X-Api-Key", "right").statusCode())
+                .as("counted, and so without a key for its tenant")
+                .isEqualTo(400);
+        assertThat(server.get("/css/a.css", "X-Api-Key", "right", "X-Tenant", "shop")
+                        .statusCode())
+                .isEqualTo(429);
+    }
+
     /** Spring Security makes 401 or 403 of exceptions of handlers, when all filters behind it have returned. */
     @Test
     void aGuessThatAHandlerRejectsByAnExceptionOfSpringSecurityIsCharged() {

@@ -134,14 +134,15 @@ public final class RouteLimits implements EveryRequest {
     }
 
     private CompletionStage<Optional<ExemptCall>> exempt(Route route, CurrentRequest request) {
-        LimitRequest[] limitRequests;
-        try {
-            limitRequests = limitRequests(List.of(route), request);
-        } catch (RuntimeException ex) {
-            // A health check does not depend on what looks the keys up.
-            limitRequests = LimitRequest.NONE;
+        List<LimitRequest> limitRequests = new ArrayList<>();
+        for (LimitUse limit : route.uses()) {
+            try {
+                add(limit, request, limitRequests);
+            } catch (RuntimeException ex) {
+                // A health check does not depend on what looks a key up. Callers can cause this: other limits stay.
+            }
         }
-        return enforcer.exempt(limitRequests);
+        return enforcer.exempt(limitRequests.toArray(LimitRequest.NONE));
     }
 
     /**
@@ -183,12 +184,16 @@ public final class RouteLimits implements EveryRequest {
         List<LimitRequest> limitRequests = new ArrayList<>();
         for (Route route : matching) {
             for (LimitUse limit : route.uses()) {
-                LimitRequest asked = limit.request(null, new Object[0], request);
-                if (asked != null) {
-                    limitRequests.add(asked);
-                }
+                add(limit, request, limitRequests);
             }
         }
         return limitRequests.toArray(LimitRequest.NONE);
+    }
+
+    private static void add(LimitUse limit, CurrentRequest request, List<LimitRequest> limitRequests) {
+        LimitRequest asked = limit.request(null, new Object[0], request);
+        if (asked != null) {
+            limitRequests.add(asked);
+        }
     }
 }
