@@ -44,13 +44,13 @@ class ClosingClientsTest {
                     LimitedClients clients = context.getBean(LimitedClients.class);
                     LimitedClient client = clients.of(URI.create("https://partner.example"));
                     client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
-                    calls.add(client.enterAsync(request("/")));
+                    calls.add(client.enterAsync(request("/"), null));
                     LimitedClient other = clients.of(URI.create("https://other.example"));
                     other.enter(request("/"));
-                    calls.add(other.enterAsync(request("/")));
+                    calls.add(other.enterAsync(request("/"), null));
                     assertThat(calls).noneMatch(CompletableFuture::isDone);
                     context.close();
-                    calls.add(client.enterAsync(request("/")));
+                    calls.add(client.enterAsync(request("/"), null));
                 });
         assertThat(calls)
                 .hasSize(3)
@@ -66,12 +66,12 @@ class ClosingClientsTest {
         runner("rate-limit.clients.partner.max-wait=1h").run(parent -> {
             LimitedClient client = parent.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
-            CompletableFuture<ClientCall> before = client.enterAsync(request("/"));
+            CompletableFuture<ClientCall> before = client.enterAsync(request("/"), null);
             runner("rate-limit.clients.partner.max-wait=1h").withParent(parent).run(child -> {
                 assertThat(child.getBean(LimitedClients.class)).isSameAs(parent.getBean(LimitedClients.class));
                 child.close();
             });
-            CompletableFuture<ClientCall> after = client.enterAsync(request("/"));
+            CompletableFuture<ClientCall> after = client.enterAsync(request("/"), null);
             assertThat(List.of(before, after)).noneMatch(CompletableFuture::isDone);
             ticker.advance(Duration.ofSeconds(10));
             before.join().answered(200, name -> null);

@@ -25,6 +25,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -46,9 +47,12 @@ import org.springframework.web.bind.annotation.PathVariable;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.client.WebClient;
 import org.springframework.web.server.ResponseStatusException;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** What clients see of a service that has too much to do, and what its limit on a route learns of their requests. */
 @ParameterizedClass
@@ -71,6 +75,8 @@ class OverloadTest {
                 "rate-limit.limits.flight.algorithm=concurrency",
                 "rate-limit.limits.flight.max-concurrent=1",
                 "rate-limit.limits.spent.rate=1/h",
+                "rate-limit.clients.partner.hosts=partner.example",
+                "rate-limit.clients.partner.limits=spent",
                 "rate-limit.limits.ranked.algorithm=concurrency",
                 "rate-limit.limits.ranked.max-concurrent=2",
                 "rate-limit.limits.ranked.priorities=critical,batch",
@@ -177,6 +183,11 @@ class OverloadTest {
         "mapped, 503",
         "mapped-method, 503",
         "mapped-stage, 503",
+        "mapped-outgoing, 503",
+        "mapped-outgoing-reactive, 503",
+        "mapped-elsewhere, 503",
+        "caught-outgoing, 503",
+        "caught-outgoing-reactive, 503",
         "caught/200, 200"
     })
     void aRejectionByALimitOfTheApplicationIsNoOverloadWhateverItsStatus(String path, int status) {
@@ -186,6 +197,18 @@ class OverloadTest {
         assertThat(server.get("/ends/" + path).statusCode()).isEqualTo(status);
         Threads.until(() -> !backend().ends.isEmpty());
         assertThat(backend().ends).containsExactly(status < 400 ? "ANSWERED" : "FAILED");
+    }
+
+    /** Its call has been made where nobody knows the request. WebFlux tells nobody what a handler method throws at once. */
+    @Test
+    void aRejectionThatComesFromAnotherThreadIsNoOverload() {
+        Assumptions.assumeTrue(kind != Kind.REACTOR_NETTY);
+        server.get("/ends/spent");
+        Threads.until(() -> !backend().ends.isEmpty());
+        backend().ends.clear();
+        assertThat(server.get("/ends/mapped-joined").statusCode()).isEqualTo(503);
+        Threads.until(() -> !backend().ends.isEmpty());
+        assertThat(backend().ends).containsExactly("FAILED");
     }
 
     @Test
@@ -288,6 +311,16 @@ class OverloadTest {
         Classes classes() {
             return new Classes();
         }
+
+        @Bean
+        RestClient.Builder blockingPartner() {
+            return RestClient.builder();
+        }
+
+        @Bean
+        WebClient.Builder reactivePartner() {
+            return WebClient.builder();
+        }
     }
 
     @RestController
@@ -373,10 +406,16 @@ class OverloadTest {
     @RestController
     static class Mapping {
 
-        private final RateLimits limits;
+        private static final String PARTNER = "http://partner.example/";
 
-        Mapping(RateLimits limits) {
+        private final RateLimits limits;
+        private final RestClient restClient;
+        private final WebClient webClient;
+
+        Mapping(RateLimits limits, RestClient.Builder restClient, WebClient.Builder webClient) {
             this.limits = limits;
+            this.restClient = restClient.build();
+            this.webClient = webClient.build();
         }
 
         @GetMapping("/ends/mapped")
@@ -393,6 +432,42 @@ class OverloadTest {
         @GetMapping("/ends/mapped-stage")
         CompletableFuture<String> mappedStage() {
             return limits.executeAsync("spent", null, () -> CompletableFuture.completedFuture("spent"));
+        }
+
+        @GetMapping("/ends/mapped-outgoing")
+        String mappedOutgoing() {
+            return restClient.get().uri(PARTNER).retrieve().body(String.class);
+        }
+
+        @GetMapping("/ends/mapped-outgoing-reactive")
+        Mono<String> mappedReactiveOutgoing() {
+            return webClient.get().uri(PARTNER).retrieve().bodyToMono(String.class);
+        }
+
+        @GetMapping("/ends/caught-outgoing")
+        ResponseEntity<String> caughtOutgoing() {
+            try {
+                return ResponseEntity.ok(mappedOutgoing());
+            } catch (RateLimitExceededException ex) {
+                return later(ex);
+            }
+        }
+
+        @GetMapping("/ends/caught-outgoing-reactive")
+        Mono<ResponseEntity<String>> caughtReactiveOutgoing() {
+            return mappedReactiveOutgoing()
+                    .map(ResponseEntity::ok)
+                    .onErrorResume(RateLimitExceededException.class, ex -> Mono.just(later(ex)));
+        }
+
+        @GetMapping("/ends/mapped-elsewhere")
+        Mono<String> mappedElsewhere() {
+            return Mono.fromCallable(this::mapped).subscribeOn(Schedulers.boundedElastic());
+        }
+
+        @GetMapping("/ends/mapped-joined")
+        String mappedJoined() {
+            return CompletableFuture.supplyAsync(this::mapped).join();
         }
 
         @GetMapping("/ends/caught/{status}")

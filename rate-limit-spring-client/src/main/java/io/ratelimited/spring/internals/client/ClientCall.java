@@ -8,6 +8,7 @@ import io.ratelimited.spring.internals.call.LimitRequest;
 import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.overload.CallEnd;
+import io.ratelimited.spring.internals.request.RequestDecisions;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -29,6 +30,9 @@ final class ClientCall {
 
     private final @Nullable Object key;
     private final long maxWaitNanos;
+    /** The web request that makes the call; null outside of one. */
+    private final @Nullable RequestDecisions caller;
+
     private final long began;
     private final CompletableFuture<ClientCall> entered = new CompletableFuture<>();
     /** The step that the call waits for. */
@@ -43,12 +47,19 @@ final class ClientCall {
     /** The status of the answer; 0 while there is none. */
     private volatile int status;
 
-    ClientCall(LimitedClient client, ClientGate gate, String place, @Nullable Object key, long maxWaitNanos) {
+    ClientCall(
+            LimitedClient client,
+            ClientGate gate,
+            String place,
+            @Nullable Object key,
+            long maxWaitNanos,
+            @Nullable RequestDecisions caller) {
         this.client = client;
         this.gate = gate;
         this.place = place;
         this.key = key;
         this.maxWaitNanos = maxWaitNanos;
+        this.caller = caller;
         this.began = client.ticker().nanos();
     }
 
@@ -132,6 +143,9 @@ final class ClientCall {
     private void refused(Throwable failure) {
         if (failure instanceof RateLimitExceededException) {
             client.refused();
+            if (caller != null) {
+                caller.outgoingCallRejected();
+            }
         }
         entered.completeExceptionally(failure);
     }

@@ -17,6 +17,7 @@ import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import io.ratelimited.spring.internals.client.ClientProperties.Obey;
 import io.ratelimited.spring.internals.expression.CallExpression;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
@@ -146,9 +147,10 @@ public final class LimitedClient {
      * @param cancelled whether it was; null for a call that cannot be
      */
     ClientCall enter(OutgoingRequest request, @Nullable BooleanSupplier cancelled) {
+        CurrentRequest caller = enforcer.continuations().request(key -> null);
         try {
             return enforcer.threads().await(named, REMEDY, terms.policy == Policy.WAIT, mayWait -> {
-                CompletableFuture<ClientCall> entered = enterAsync(request, mayWait ? terms.maxWaitNanos : 0);
+                CompletableFuture<ClientCall> entered = enterAsync(request, mayWait ? terms.maxWaitNanos : 0, caller);
                 if (cancelled != null) {
                     cancelWhen(cancelled, entered);
                 }
@@ -184,13 +186,15 @@ public final class LimitedClient {
     /**
      * {@link #enter} without a thread.
      *
+     * @param caller the web request that makes the call; null outside of one
      * @return fails with {@link RateLimitExceededException} when the call may not go; cancelling it gives everything back
      */
-    CompletableFuture<ClientCall> enterAsync(OutgoingRequest request) {
-        return enterAsync(request, terms.maxWaitNanos);
+    CompletableFuture<ClientCall> enterAsync(OutgoingRequest request, @Nullable CurrentRequest caller) {
+        return enterAsync(request, terms.maxWaitNanos, caller);
     }
 
-    private CompletableFuture<ClientCall> enterAsync(OutgoingRequest request, long maxWaitNanos) {
+    private CompletableFuture<ClientCall> enterAsync(
+            OutgoingRequest request, long maxWaitNanos, @Nullable CurrentRequest caller) {
         Object key;
         try {
             key = terms.key == null ? null : terms.key.key(request);
@@ -198,7 +202,7 @@ public final class LimitedClient {
             return CompletableFuture.failedFuture(ex);
         }
         ClientGate gate = gate(CanonicalKey.textOrNull(key));
-        return new ClientCall(this, gate, request.place(), key, maxWaitNanos).enter();
+        return new ClientCall(this, gate, request.place(), key, maxWaitNanos, caller).enter();
     }
 
     /** Ends the waits of calls when the context closes, as limits do. Calls that need not wait still go. */

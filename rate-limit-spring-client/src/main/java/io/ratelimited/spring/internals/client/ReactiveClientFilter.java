@@ -1,9 +1,11 @@
 package io.ratelimited.spring.internals.client;
 
+import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.ClientResponse;
@@ -11,7 +13,6 @@ import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
 import org.springframework.web.reactive.function.client.ExchangeFunction;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
-import reactor.util.context.ContextView;
 
 /**
  * Limits the calls of {@code WebClient}. Stands innermost, next to the network: each subscription of a filter that retries
@@ -51,12 +52,14 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction, Smart
             return next.exchange(request).contextWrite(context -> context.delete(ClientCall.class));
         }
         return Mono.deferContextual(context -> {
+            CurrentRequest caller =
+                    client.enforcer().continuations().request((Object key) -> context.getOrDefault(key, null));
             CompletableFuture<ClientCall> entered = client.enterAsync(
-                    new OutgoingRequest(request.method().name(), request.url(), request.headers()::get));
+                    new OutgoingRequest(request.method().name(), request.url(), request.headers()::get), caller);
             // Whoever is first: the exchange, or an end before it. Operators between them may drop a call without a
             // word.
             AtomicBoolean claimed = new AtomicBoolean();
-            return turn(entered, client, context)
+            return turn(entered, client, caller)
                     .flatMap(call -> claimed.compareAndSet(false, true) ? exchange(call, request, next) : Mono.empty())
                     .doFinally(end -> {
                         if (claimed.compareAndSet(false, true)) {
@@ -68,13 +71,12 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction, Smart
     }
 
     private static Mono<ClientCall> turn(
-            CompletableFuture<ClientCall> entered, LimitedClient client, ContextView context) {
+            CompletableFuture<ClientCall> entered, LimitedClient client, @Nullable CurrentRequest caller) {
         Mono<ClientCall> turn = Mono.fromFuture(entered);
         return entered.isDone()
                 ? turn
-                : turn.publishOn(Schedulers.fromExecutor(client.enforcer()
-                        .continuations()
-                        .ofSubscriber((Object key) -> context.getOrDefault(key, null))));
+                : turn.publishOn(Schedulers.fromExecutor(
+                        client.enforcer().continuations().ofSubscriber(caller)));
     }
 
     private static Mono<ClientResponse> exchange(ClientCall call, ClientRequest request, ExchangeFunction next) {

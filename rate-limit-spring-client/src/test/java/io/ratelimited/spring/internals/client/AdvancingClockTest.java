@@ -34,7 +34,8 @@ class AdvancingClockTest {
     }
 
     private static CompletableFuture<ClientCall> call(LimitedClient client) {
-        return client.enterAsync(new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> null));
+        return client.enterAsync(
+                new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> null), null);
     }
 
     private static List<CompletableFuture<ClientCall>> fourCalls(LimitedClient client) {

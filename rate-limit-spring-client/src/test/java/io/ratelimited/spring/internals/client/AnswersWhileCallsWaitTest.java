@@ -41,7 +41,8 @@ class AnswersWhileCallsWaitTest {
     }
 
     private static CompletableFuture<ClientCall> call(LimitedClient client) {
-        return client.enterAsync(new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> null));
+        return client.enterAsync(
+                new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> null), null);
     }
 
     private static long sent(List<CompletableFuture<ClientCall>> calls) {

@@ -68,11 +68,11 @@ class ClientAttacksTest {
             client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
             List<CompletableFuture<ClientCall>> left = new ArrayList<>();
             for (int i = 0; i < 1_000; i++) {
-                left.add(client.enterAsync(request("/")));
+                left.add(client.enterAsync(request("/"), null));
             }
-            assertThat(client.enterAsync(request("/"))).isCompletedExceptionally();
+            assertThat(client.enterAsync(request("/"), null)).isCompletedExceptionally();
             left.forEach(call -> call.cancel(false));
-            CompletableFuture<ClientCall> next = client.enterAsync(request("/"));
+            CompletableFuture<ClientCall> next = client.enterAsync(request("/"), null);
             assertThat(next).isNotDone();
             ticker.advance(Duration.ofSeconds(10));
             assertThat(next).isCompleted();
@@ -129,7 +129,7 @@ class ClientAttacksTest {
             client.enter(request("/export")).answered(status, FROZEN);
             List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
             for (int i = 0; i < 24; i++) {
-                calls.add(client.enterAsync(request("/export")));
+                calls.add(client.enterAsync(request("/export"), null));
                 admitted(client, "/other/" + i).answered(200, name -> null);
             }
             assertThat(calls).noneMatch(CompletableFuture::isDone);
@@ -147,7 +147,7 @@ class ClientAttacksTest {
     }
 
     private static ClientCall admitted(LimitedClient client, String path) {
-        CompletableFuture<ClientCall> call = client.enterAsync(request(path));
+        CompletableFuture<ClientCall> call = client.enterAsync(request(path), null);
         assertThat(call).as(path).isCompleted();
         return call.join();
     }
@@ -327,8 +327,8 @@ class ClientAttacksTest {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             client.enter(request("/export")).answered(429, FROZEN);
             for (int i = 0; i < 5; i++) {
-                CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
-                CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
+                CompletableFuture<ClientCall> first = client.enterAsync(request("/export"), null);
+                CompletableFuture<ClientCall> second = client.enterAsync(request("/export"), null);
                 ticker.advance(Duration.ofSeconds(60));
                 assertThat(first).isCompleted();
                 assertThat(second).isNotDone();
@@ -343,9 +343,9 @@ class ClientAttacksTest {
         runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             client.enter(request("/export")).answered(200, FROZEN);
-            CompletableFuture<ClientCall> first = client.enterAsync(request("/export"));
-            CompletableFuture<ClientCall> second = client.enterAsync(request("/export"));
-            CompletableFuture<ClientCall> third = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> first = client.enterAsync(request("/export"), null);
+            CompletableFuture<ClientCall> second = client.enterAsync(request("/export"), null);
+            CompletableFuture<ClientCall> third = client.enterAsync(request("/export"), null);
             ticker.advance(Duration.ofSeconds(60));
             first.join().end(new IOException("reset"));
             assertThat(second).as("follows at once").isCompleted();
@@ -367,7 +367,7 @@ class ClientAttacksTest {
                 default -> null;
             });
             early.answered(200, name -> null);
-            CompletableFuture<ClientCall> call = client.enterAsync(request("/export"));
+            CompletableFuture<ClientCall> call = client.enterAsync(request("/export"), null);
             assertThat(call).as("an answer to an earlier call ends nothing").isNotDone();
             ticker.advance(Duration.ofSeconds(60));
             call.join().answered(200, name -> null);
@@ -490,14 +490,14 @@ class ClientAttacksTest {
                     List<CompletableFuture<ClientCall>> waiting = new ArrayList<>();
                     for (String path : List.of("/a", "/b")) {
                         for (int i = 0; i < 500; i++) {
-                            waiting.add(client.enterAsync(request(path)));
+                            waiting.add(client.enterAsync(request(path), null));
                         }
-                        assertThat(client.enterAsync(request(path))).isCompletedExceptionally();
+                        assertThat(client.enterAsync(request(path), null)).isCompletedExceptionally();
                     }
-                    assertThat(client.enterAsync(request("/c"))).isCompletedExceptionally();
+                    assertThat(client.enterAsync(request("/c"), null)).isCompletedExceptionally();
                     assertThat(waiting).noneMatch(CompletableFuture::isDone);
                     waiting.get(0).cancel(false);
-                    assertThat(client.enterAsync(request("/c"))).isNotDone();
+                    assertThat(client.enterAsync(request("/c"), null)).isNotDone();
                 });
     }
 
@@ -685,7 +685,7 @@ class ClientAttacksTest {
                     LimitedClient client =
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
                     for (int i = 0; i < 2; i++) {
-                        assertThat(client.enterAsync(request("/")))
+                        assertThat(client.enterAsync(request("/"), null))
                                 .failsWithin(Duration.ZERO)
                                 .withThrowableThat()
                                 .withMessageContaining("torn");

@@ -119,6 +119,11 @@ public final class Rejection extends ResponseStatusException {
         return null;
     }
 
+    /** Returns whether an exception is a rejection, or was caused by one. */
+    public static boolean isCauseOf(Throwable failure) {
+        return in(failure, HttpStatus.TOO_MANY_REQUESTS.value(), limit -> false) != null;
+    }
+
     /** Returns whether this is the rejection that an exception is or was caused by. */
     public boolean isIn(Throwable failure) {
         Throwable cause = failure;

@@ -101,12 +101,13 @@ public final class Continuations {
     }
 
     /**
-     * {@link #ofSubscriber(CurrentRequest)} for the request of a subscription.
+     * Finds the request of a subscription.
      *
      * @param reactorContext looks up a key in the context of the subscription; null if it is absent
+     * @return null outside of one
      */
-    public Executor ofSubscriber(Function<Object, @Nullable Object> reactorContext) {
-        return ofSubscriber(requests == null ? null : requests.current(reactorContext));
+    public @Nullable CurrentRequest request(Function<Object, @Nullable Object> reactorContext) {
+        return requests == null ? null : requests.current(reactorContext);
     }
 
     /** The call is not made, and ends as one that an executor rejects. */

@@ -41,6 +41,12 @@ public interface RequestDecisions {
     default void fallbackFailed(Decision decision) {}
 
     /**
+     * Takes that an outgoing call of this request was rejected, by limits or by a pause of the remote service. The application
+     * may answer with that, or make do without the call.
+     */
+    default void outgoingCallRejected() {}
+
+    /**
      * Remembers that the request has been charged by a use of a limit that charges every request only once.
      *
      * @param use the name of the use

@@ -129,10 +129,22 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     private static Mono<HandlerResult> onEventLoop(ReactiveCurrentRequest request, Mono<HandlerResult> handled) {
         Executor loop = EventLoops.isCurrentThread() ? request.eventLoop() : null;
         if (loop == null) {
-            return handled;
+            return handled.map(result -> reporting(request, result));
         }
         Scheduler scheduler = Schedulers.fromExecutor(loop);
-        return handled.map(result -> onEventLoop(scheduler, result)).publishOn(scheduler);
+        return handled.map(result -> onEventLoop(scheduler, reporting(request, result)))
+                .publishOn(scheduler);
+    }
+
+    /** The request learns of rejected calls that do not know it, such as those on other threads, by what a result throws. */
+    private static HandlerResult reporting(ReactiveCurrentRequest request, HandlerResult result) {
+        DispatchExceptionHandler exceptions = result.getExceptionHandler();
+        return exceptions == null
+                ? result
+                : result.setExceptionHandler((exchange, failure) -> {
+                    request.failed(failure);
+                    return exceptions.handleError(exchange, failure);
+                });
     }
 
     private static HandlerResult onEventLoop(Scheduler loop, HandlerResult result) {

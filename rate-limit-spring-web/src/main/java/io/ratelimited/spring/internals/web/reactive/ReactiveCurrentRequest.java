@@ -58,6 +58,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Null while no call is rejected. */
     private volatile @Nullable RejectedCalls rejected;
 
+    /** Whether a call is rejected that is not among {@link #rejected}, so that the response does not get its headers. */
+    private volatile boolean otherRejected;
+
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
     /** Whether a limit has asked for a principal that was not there then. */
@@ -245,10 +248,22 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         }
     }
 
+    @Override
+    public void outgoingCallRejected() {
+        otherRejected = true;
+    }
+
+    /** Takes what the result of the handler throws, before the application answers it. */
+    void failed(Throwable failure) {
+        if (Rejection.isCauseOf(failure)) {
+            otherRejected = true;
+        }
+    }
+
     /** Returns whether a limit has rejected the request, or a call within it that no fallback answers. */
     boolean isRejected() {
         RejectedCalls calls = rejected;
-        return calls != null && calls.isAny();
+        return otherRejected || (calls != null && calls.isAny());
     }
 
     void decided(Limit limit, Decision decision) {

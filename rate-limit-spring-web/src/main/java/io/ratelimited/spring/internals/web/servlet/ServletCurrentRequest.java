@@ -159,6 +159,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.rejected();
     }
 
+    @Override
+    public void outgoingCallRejected() {
+        state.rejected();
+    }
+
     /** The refusal of this request is being answered, with its fields beside those of limits. */
     void answered(Rejection refusal) {
         state.answered(refusal);

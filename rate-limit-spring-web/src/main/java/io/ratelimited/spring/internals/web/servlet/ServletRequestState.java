@@ -45,7 +45,7 @@ final class ServletRequestState {
     /** The outcome of a result that Spring MVC awaits; null if nobody asks for it. */
     private @Nullable AsyncOutcome outcome;
 
-    /** The number of rejected calls of the request that no fallback answers. */
+    /** The number of rejected calls of the request that no fallback answers, outgoing ones among them. */
     private int rejected;
 
     private boolean passedBeforeSecurity;
@@ -216,9 +216,12 @@ final class ServletRequestState {
         rejected--;
     }
 
-    /** Returns whether a limit has rejected the request, or a call within it that no fallback answers. */
+    /**
+     * Returns whether a limit has rejected the request, or a call within it that no fallback answers. A call on a thread that
+     * does not know the request is only known by the response to its rejection.
+     */
     synchronized boolean isRejected() {
-        return rejected > 0;
+        return rejected > 0 || refusal != null;
     }
 
     /** Takes the outcome of a result that Spring MVC awaits. */
