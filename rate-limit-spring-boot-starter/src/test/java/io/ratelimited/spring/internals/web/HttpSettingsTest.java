@@ -292,6 +292,19 @@ class HttpSettingsTest {
         }
     }
 
+    @Test
+    void aPlainValueInAStreamThatAnotherRequestFeedsKnowsItsRequestWhereContextIsPropagated() {
+        try (RunningServer server = Kind.REACTOR_NETTY.start(
+                List.of(PlainReactiveCallsTest.App.class),
+                "rate-limit.limits.by-hand.rate=1/m",
+                "rate-limit.limits.by-hand-waiting.rate=1/m",
+                "spring.reactor.context-propagation=auto")) {
+            PlainReactiveCallsTest.annReadsWhatBobSends(server, "plain");
+            assertThat(server.get("/function", "User", "ann").statusCode()).isEqualTo(429);
+            assertThat(server.get("/function", "User", "bob").statusCode()).isEqualTo(200);
+        }
+    }
+
     @ParameterizedTest
     @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void codeThatAsksALimitTellsItsRequest(Kind kind) {

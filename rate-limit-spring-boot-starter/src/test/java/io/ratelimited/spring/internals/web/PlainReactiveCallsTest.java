@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -61,6 +62,7 @@ import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 import reactor.core.scheduler.Schedulers;
 import reactor.netty.resources.LoopResources;
 
@@ -236,6 +238,26 @@ class PlainReactiveCallsTest {
         assertThat(server.send("POST", path, "User", "cid").statusCode()).isEqualTo(200);
     }
 
+    /** What a request sends into a stream that others read runs on its thread: only a reactive type knows who reads. */
+    @ParameterizedTest
+    @CsvSource({"plain, bob", "reactive, ann"})
+    void aCallInAStreamThatAnotherRequestFeedsIsOfTheSenderUnlessItIsReactive(String call, String charged) {
+        annReadsWhatBobSends(server, call);
+        for (String user : List.of("ann", "bob")) {
+            assertThat(server.get("/function", "User", user).statusCode())
+                    .as(user)
+                    .isEqualTo(user.equals(charged) ? 429 : 200);
+        }
+    }
+
+    static void annReadsWhatBobSends(RunningServer server, String call) {
+        CompletableFuture<HttpResponse<String>> reader =
+                CompletableFuture.supplyAsync(() -> server.get("/shared/" + call, "User", "ann"));
+        Threads.until(() -> server.context.getBean(Shared.class).sink.currentSubscriberCount() == 1);
+        assertThat(server.get("/shared/send", "User", "bob").body()).isEqualTo("sent");
+        assertThat(reader.orTimeout(20, TimeUnit.SECONDS).join().body()).isEqualTo("served");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"/me", "/me/mono", "/me/future"})
     void aPrincipalThatALaterFilterSetsIsTheKey(String path) {
@@ -329,7 +351,7 @@ class PlainReactiveCallsTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, Plain.class})
+    @Import({Api.class, Plain.class, Shared.class})
     static class App {
 
         @Bean
@@ -405,12 +427,22 @@ class PlainReactiveCallsTest {
         }
     }
 
+    static class Shared {
+
+        final Sinks.Many<String> sink = Sinks.many().multicast().directBestEffort();
+    }
+
     @Service
     static class Plain {
 
         @RateLimited(name = "service", rate = "1/m", key = "header('User')")
         public String service() {
             return "served";
+        }
+
+        @RateLimited(name = "service", rate = "1/m", key = "header('User')")
+        public Mono<String> reactiveService() {
+            return Mono.just("served");
         }
 
         @RateLimited(name = "below-waits", rate = "1/m", policy = Policy.WAIT, maxWait = "5m")
@@ -447,8 +479,10 @@ class PlainReactiveCallsTest {
         private final Plain plain;
         private final RateLimits limits;
         private final AtomicBoolean calledPlaces = new AtomicBoolean();
+        private final Sinks.Many<String> shared;
 
-        Api(Plain plain, RateLimits limits) {
+        Api(Plain plain, RateLimits limits, Shared shared) {
+            this.shared = shared.sink;
             this.plain = plain;
             this.limits = limits;
         }
@@ -529,6 +563,22 @@ class PlainReactiveCallsTest {
         @GetMapping("/elastic")
         Mono<String> elastic() {
             return Mono.fromCallable(plain::service).subscribeOn(Schedulers.boundedElastic());
+        }
+
+        @GetMapping("/shared/plain")
+        Mono<String> sharedPlain() {
+            return shared.asFlux().next().map(sent -> plain.service());
+        }
+
+        @GetMapping("/shared/reactive")
+        Mono<String> sharedReactive() {
+            return shared.asFlux().next().flatMap(sent -> plain.reactiveService());
+        }
+
+        @GetMapping("/shared/send")
+        String send() {
+            shared.tryEmitNext("sent").orThrow();
+            return "sent";
         }
 
         @GetMapping("/session")
