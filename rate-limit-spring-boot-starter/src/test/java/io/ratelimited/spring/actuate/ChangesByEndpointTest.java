@@ -2,15 +2,15 @@ package io.ratelimited.spring.actuate;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.RateLimitResetEvent;
-import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimitResetEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
