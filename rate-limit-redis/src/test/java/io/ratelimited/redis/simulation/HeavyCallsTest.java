@@ -9,6 +9,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisLimitOptions;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -18,7 +19,7 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Calls in flight with more permits than this node may have while Redis is away: no call that ends here admits them, and nobody
- * waits behind them. In virtual time.
+ * waits behind them. After a single late reply, which is no outage, they wait if they can. In virtual time.
  */
 @Tag("once")
 class HeavyCallsTest {
@@ -68,17 +69,58 @@ class HeavyCallsTest {
     }
 
     @Test
-    void aCallThatWaitsWhenTheOutageBeginsIsRefusedAtOnceAndBlocksNobody() {
+    void aCallThatWaitsWhenTheOutageBeginsIsRefusedAndBlocksNobody() {
         Reservation running = limiter.reserve("k", 2, 0);
         Reservation heavy = limiter.reserve("k", 3, MINUTE);
         CompletableFuture<Boolean> heavyTurn = heavy.awaitAsync();
         CompletableFuture<Boolean> lightTurn = limiter.reserve("k", 1, MINUTE).awaitAsync();
         startOutage();
+        server.ticker.advance(Duration.ofMillis(100));
         assertThat(heavyTurn).isCompletedWithValue(false);
         isRefusedByTheNode(heavy, false);
         assertThat(lightTurn).as("the share is taken").isNotDone();
         running.release();
         assertThat(lightTurn).isCompletedWithValue(true);
+    }
+
+    /** The server goes on before its probe is late, too. */
+    private void endPause() {
+        server.ticker.advance(Node.TIMEOUT.dividedBy(2));
+        server.release();
+        assertThat(node.health().state()).isEqualTo(RedisHealth.State.UP);
+        server.ticker.advance(Duration.ofMillis(100));
+    }
+
+    @Test
+    void aCallThatWaitsGoesOnWaitingAfterASingleLateReply() {
+        Reservation running = limiter.reserve("k", 2, 0);
+        Reservation heavy = limiter.reserve("k", 3, MINUTE);
+        CompletableFuture<Boolean> turn = heavy.awaitAsync();
+        server.hold();
+        limiter.reserveAsync("other", 1, 0);
+        server.ticker.advance(Node.TIMEOUT.plusMillis(20));
+        assertThat(node.health().state()).isEqualTo(RedisHealth.State.UP);
+        assertThat(turn).isNotDone();
+        running.release();
+        endPause();
+        assertThat(turn).isCompletedWithValue(true);
+        assertThat(heavy.decision().source()).isEqualTo(Source.REDIS);
+    }
+
+    @Test
+    void aCallWhoseOwnReplyIsLateWaitsIfItCan() {
+        server.hold();
+        CompletableFuture<Reservation> patient =
+                limiter.reserveAsync("k", 3, MINUTE).toCompletableFuture();
+        CompletableFuture<Reservation> hasty = limiter.reserveAsync("k", 3, 0).toCompletableFuture();
+        server.ticker.advance(Node.TIMEOUT);
+        isRefusedByTheNode(hasty.join(), false);
+        assertThat(limiter.peek("k", 3, MINUTE).admitted()).isTrue();
+        isRefusedByTheNode(limiter.reserve("k", 5, MINUTE), true);
+        CompletableFuture<Boolean> turn = patient.join().awaitAsync();
+        assertThat(turn).isNotDone();
+        endPause();
+        assertThat(turn).isCompletedWithValue(true);
     }
 
     @Test

@@ -200,6 +200,12 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.available(key) == null;
     }
 
+    /** Returns whether commands for a key are refused, and for more than a single late reply. */
+    public boolean isOut(String key) {
+        Server server = primaries.of(key);
+        return isDown() || server == null || server.isOut();
+    }
+
     /** The address of the server that has a key; empty where there is a single primary, or none is known. */
     public String address(String key) {
         Server server = primaries.of(key);

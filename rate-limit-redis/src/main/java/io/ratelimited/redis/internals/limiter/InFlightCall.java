@@ -155,7 +155,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Refused if no call that ends on this node makes room for it: others would wait behind it in vain. */
     private boolean refuseLocally() {
-        ScriptReply refusal = limiter.tooHeavy(permits, name);
+        ScriptReply refusal = limiter.tooHeavy(permits, maxWait, name);
         if (refusal != null) {
             decided(refusal);
         }

@@ -127,7 +127,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     Decision peekLocally(@Nullable String text, Wanted wanted) {
         String name = name(text);
         long permits = wanted.permits();
-        ScriptReply refusal = tooHeavy(permits, name);
+        ScriptReply refusal = tooHeavy(permits, wanted.maxWait(), name);
         if (refusal != null) {
             return refusal.decision();
         }
@@ -161,12 +161,19 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return ScriptReply.local(outcome, Math.max(0, share() - used.getOrDefault(name, 0L)), parameters());
     }
 
-    /** The refusal of a call with more permits than this node may have while Redis is away; null for another call. */
+    /**
+     * The refusal of a call with more permits than this node may have while Redis is away; null for another call, and for one that
+     * can wait where only a single reply is late: Redis decides about it in a moment.
+     */
     @Nullable
-    ScriptReply tooHeavy(long permits, String name) {
-        return permits <= share()
-                ? null
-                : local(parameters().isNever(permits) ? ScriptReply.NEVER : ScriptReply.UNKNOWN, name);
+    ScriptReply tooHeavy(long permits, long maxWait, String name) {
+        if (permits <= share()) {
+            return null;
+        }
+        if (parameters().isNever(permits)) {
+            return local(ScriptReply.NEVER, name);
+        }
+        return maxWait > 0 && !connection().isOut(name) ? null : local(ScriptReply.UNKNOWN, name);
     }
 
     /** The permits that this node may have in flight while Redis is away. */
