@@ -110,6 +110,29 @@ public abstract class CallersNumbersContract {
         assertThat(fast.reserve("k", 0, 0).isRefused()).isFalse();
     }
 
+    /** The numbers of a caller are not known at each call, and the limit itself applies then: its permits are not used up by that. */
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, true", "TOKEN_BUCKET, false", "GCRA, true", "GCRA, false"})
+    void aCallerWhoseNumbersAlternateHasTheSmallerBurstAndNoMoreThanTheLarger(
+            Algorithm algorithm, boolean largerFirst) {
+        List<? extends RateLimiter> nodes = limiters(
+                Limit.of("alternates-" + algorithm, algorithm).rate("60/d").build());
+        CallerLimit large = CallerLimit.of("500/d burst 1000");
+        int admitted = 0;
+        for (int call = 0; call < 300; call++) {
+            RateLimiter node = nodes.get(call / 3 % nodes.size());
+            boolean larger = (call % 2 == 0) == largerFirst;
+            admitted += (larger ? node.ofCallers(large) : node).tryAcquire("k", 1) ? 1 : 0;
+        }
+        assertThat(admitted).isBetween(58, 61);
+        RateLimiter own = nodes.get(0).ofCallers(large);
+        assertThat(own.tryAcquire("all", 1_000)).isTrue();
+        for (int call = 0; call < 20; call++) {
+            assertThat(nodes.get(0).tryAcquire("all", 1)).isFalse();
+            assertThat(own.tryAcquire("all", 1)).isFalse();
+        }
+    }
+
     /**
      * Two instances hear of other numbers at different times, and the limit itself applies now and then. Nobody ever has more than
      * the largest numbers that were in force: of a bucket its burst and what comes back, of a window its number.

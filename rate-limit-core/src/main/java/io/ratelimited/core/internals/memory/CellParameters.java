@@ -26,6 +26,8 @@ abstract class CellParameters {
     private long changedAt;
 
     private long nanosToRemember;
+    /** Whether one cell has these parameters, because the numbers of its caller have changed. */
+    private boolean ofOneCell;
     /** The parameters of the limit, and what makes these numbers of some callers from it; null for those of the limit itself. */
     private @Nullable CellParameters whole;
 
@@ -72,10 +74,11 @@ abstract class CellParameters {
 
     /** Returns whether cells count alike under both: the numbers are the same, and so is the limit. */
     final boolean countsAs(CellParameters other) {
-        return this == other
-                || (whole() == other.whole()
-                        && limit.rate().equals(other.limit.rate())
-                        && limit.burst() == other.limit.burst());
+        return this == other || (whole() == other.whole() && hasNumbersOf(other));
+    }
+
+    final boolean hasNumbersOf(CellParameters other) {
+        return limit.rate().equals(other.limit.rate()) && limit.burst() == other.limit.burst();
     }
 
     /** Notes that these numbers have windows, and so cells, of their own; called once, before use. */
@@ -125,6 +128,20 @@ abstract class CellParameters {
         if (initial != null || before.initial != null) {
             initial = follow(before.initial(at), at);
         }
+    }
+
+    /** {@link #inherit} for the one cell of a caller whose numbers change; called once, before use. */
+    final void inheritOfOneCell(CellParameters before, long at) {
+        ofOneCell = true;
+        inherit(before, at);
+    }
+
+    /**
+     * Returns whether the numbers of a caller have changed before. From then on its bucket keeps as many permits as fit: numbers that
+     * take turns would else leave it the share of the share, and soon nothing.
+     */
+    final boolean isOfOneCell() {
+        return ofOneCell;
     }
 
     /** How long cells have to be kept which had other parameters before, although they are in their initial state. */

@@ -221,14 +221,14 @@ public class CellRateLimiter implements MemoryLimiter {
         CellParameters wanted = wanted(key);
         Cell newest = key == null ? cell.newest().budget() : cell.newest();
         boolean suits = newest.parameters().countsAs(wanted) || wanted.whole().change() != null;
-        return suits ? newest : follow(newest.retire(), wanted, key != null);
+        return suits ? newest : follow(newest.retire(), wanted);
     }
 
     /**
-     * The cell after a change of the numbers. A cell whose burst shrinks gets its own parameters, which have it kept until it
-     * would have been full under those before.
+     * The cell after a change of the numbers. A cell whose own numbers change gets its own parameters: they have it kept until it
+     * would have been full under those before, and know at the next change that this one was.
      */
-    private Cell follow(Cell cell, CellParameters wanted, boolean forgets) {
+    private Cell follow(Cell cell, CellParameters wanted) {
         CellParameters before = cell.parameters();
         long at = now(wanted);
         Cell state = cell;
@@ -246,12 +246,15 @@ public class CellRateLimiter implements MemoryLimiter {
             change = later.change();
         }
         CellParameters next = wanted;
-        if (forgets
-                && wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
-                && wanted.budget().nanosToRemember(before.budget(), at) > 0) {
-            next = CellFactory.parameters(wanted.limit(), base, base);
+        CellParameters old = before.budget();
+        if (wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
+                && (old.isOfOneCell()
+                        || !old.hasNumbersOf(wanted)
+                        || wanted.budget().nanosToRemember(old, at) > 0)) {
+            CellParameters made = CellFactory.parameters(wanted.limit(), base, base);
+            next = wanted == wanted.budget() ? made.budget() : made;
             next.within(wanted.whole(), wanted.numbers());
-            next.inherit(before.budget(), at);
+            next.budget().inheritOfOneCell(old, at);
         }
         return next.follow(state, at);
     }

@@ -361,7 +361,7 @@ class VirtualTime extends Cell {
             return new VirtualTime(this, time.at(now) - depth);
         }
 
-        /** Keeps debt in permits, and of the stored permits neither more nor a larger share. */
+        /** Keeps debt in permits, and of the stored permits neither more nor, the first time, a larger share. */
         @Override
         Cell resume(Cell before, long at) {
             Parameters old = ((VirtualTime) before).parameters;
@@ -375,17 +375,18 @@ class VirtualTime extends Cell {
                             : units - left(Math.min(old.depth, -ahead), old));
         }
 
-        /** Converts stored time from units of the old parameters into units of these; rounded down. */
+        /** Converts stored time from units of the old parameters into units of these, as much as fits; rounded down. */
         private long left(long stored, Parameters old) {
             if (stored == 0) {
                 return 0;
             }
             BigInteger oldRoom = BigInteger.valueOf(old.depth).multiply(BigInteger.valueOf(unit));
             BigInteger room = BigInteger.valueOf(depth).multiply(BigInteger.valueOf(old.unit));
-            boolean shrinks = room.compareTo(oldRoom) < 0;
+            boolean shares = room.compareTo(oldRoom) < 0 && !old.isOfOneCell();
             return BigInteger.valueOf(stored)
-                    .multiply(BigInteger.valueOf(shrinks ? depth : unit))
-                    .divide(BigInteger.valueOf(shrinks ? old.depth : old.unit))
+                    .multiply(BigInteger.valueOf(shares ? depth : unit))
+                    .divide(BigInteger.valueOf(shares ? old.depth : old.unit))
+                    .min(BigInteger.valueOf(depth))
                     .longValueExact();
         }
 
