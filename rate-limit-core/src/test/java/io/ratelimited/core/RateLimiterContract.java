@@ -873,7 +873,8 @@ public abstract class RateLimiterContract {
                 assertThat(refused.isRefused()).isTrue();
                 assertThat(refused.decision().never()).isTrue();
                 assertThat(refused.decision().retryAfter()).isNull();
-                assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
+                assertThat(AllOf.decisive(AllOf.refusals(refused)))
+                        .isEqualTo(algorithm == Algorithm.CONCURRENCY ? 0 : 1);
             }
         }
         assertThat(AllOf.reserve(List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "other", 3, 0)))
@@ -891,6 +892,41 @@ public abstract class RateLimiterContract {
             Reservation retry = AllOf.reserve(some);
             assertThat(retry.isRefused()).isFalse();
             AllOf.member(retry, 1).settle(1);
+        }
+    }
+
+    /** The next caller pays for both claims: the second one does not wait for the first. */
+    @ParameterizedTest
+    @EnumSource(names = {"SMOOTH_BURSTY", "LEAKY_BUCKET", "WARM_UP"})
+    void claimsOnOneBudgetDoNotWaitForEachOtherWhereTheNextCallerPays(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        RateLimiter window =
+                limiter(Limit.of("beside", Algorithm.FIXED_WINDOW).rate("9/d").build());
+        List<List<Claim>> calls = List.of(
+                List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 2, 0)),
+                List.of(Claim.of(limiter, "k", 0, 0), Claim.of(limiter, "k", 2, 0), Claim.of(limiter, "k", 1, 0)),
+                List.of(Claim.of(limiter, "k", 2, 0), Claim.of(window, "k", 1, 0), Claim.of(limiter, "k", 1, 0)));
+        for (List<Claim> call : calls) {
+            for (boolean blocking : new boolean[] {true, false}) {
+                exhaust(limiter, "k");
+                Duration retryAfter = limiter.peek("k", 1, 0).retryAfter();
+                ticker.advance(retryAfter);
+                Reservation admitted = blocking
+                        ? AllOf.reserve(call)
+                        : AllOf.reserveAsync(call).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+                assertThat(admitted.isRefused()).isFalse();
+                assertThat(admitted.waitNanos()).isZero();
+                assertThat(limiter.peek("k", 1, 0).retryAfter())
+                        .isBetween(Duration.ofMillis(300), Duration.ofMillis(900));
+            }
+        }
+        if (algorithm == Algorithm.LEAKY_BUCKET) {
+            ticker.advance(Duration.ofSeconds(9));
+            AllOf.reserve(calls.get(0)).settle(1);
+            awaitSettled();
+            assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(200));
+            List<Claim> tooMany = List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "k", 3, 0));
+            assertThat(AllOf.reserve(tooMany).decision().never()).isTrue();
         }
     }
 

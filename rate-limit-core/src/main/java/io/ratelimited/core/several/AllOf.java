@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter.Callbacks;
@@ -35,7 +36,8 @@ import org.jspecify.annotations.Nullable;
  * cached decisions reject the same claims: until a retry can succeed, and for at most one second.
  *
  * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
- * retry time, and does not wait for itself. Permits for calls in flight are one claim then.
+ * retry time, and does not wait for itself. Permits for calls in flight, and those for which the next caller pays, are one
+ * claim then.
  *
  * <p>Permits for calls in flight are taken last, in one {@linkplain #places order}. A call that waits for other limits takes them
  * after that wait, if its maximum wait for them is as long, or the limit is adaptive; and one that waits for a permit of one limit
@@ -176,40 +178,59 @@ public final class AllOf {
         Claim last = claims[number];
         long permits = last.permits();
         for (int i = 0; permits > 0 && i < number; i++) {
-            Claim claim = claims[i];
-            if (claim.limiter().budgets() == last.limiter().budgets() && isSameKey(claim.key(), last.key())) {
-                long sum = permits + claim.permits();
-                permits = sum < permits ? Long.MAX_VALUE : sum;
+            if (isSameBudget(claims[i], last)) {
+                permits = sum(permits, claims[i].permits());
             }
         }
         return permits;
     }
 
+    private static boolean isSameBudget(Claim one, Claim other) {
+        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
+    }
+
+    private static long sum(long one, long other) {
+        long sum = one + other;
+        return sum < one ? Long.MAX_VALUE : sum;
+    }
+
     /**
-     * Returns the claims with those for places of the same limit and key as one: the last of them has all of their permits, the
-     * others none. Taken one by one, two such calls could hold one permit each and wait for each other.
+     * Returns the claims with those of the same limit and key as one, where they would wait for each other if they were taken one by
+     * one: the first of them has all of their permits, the others none. Of places, two such calls could hold one each; where the
+     * next caller pays, a call would wait for its own first claim.
      */
-    static Claim[] joiningPlaces(Claim[] claims) {
+    static Claim[] joined(Claim[] claims) {
         Claim[] joined = claims;
         for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            long permits = isLast(claims, i) ? permitsTogether(claims, i) : 0;
-            if (permits != claim.permits() && isPlace(claim)) {
-                joined = joined == claims ? claims.clone() : joined;
-                joined[i] = withPermits(claim, permits);
+            if (isTakenWhole(claims[i])) {
+                long permits = permitsFromFirst(claims, i);
+                if (permits != claims[i].permits()) {
+                    joined = joined == claims ? claims.clone() : joined;
+                    joined[i] = withPermits(claims[i], permits);
+                }
             }
         }
         return joined;
     }
 
-    private static boolean isLast(Claim[] claims, int number) {
-        Claim claim = claims[number];
-        for (int i = number + 1; i < claims.length; i++) {
-            if (claims[i].limiter().budgets() == claim.limiter().budgets() && isSameKey(claims[i].key(), claim.key())) {
-                return false;
+    private static boolean isTakenWhole(Claim claim) {
+        Algorithm algorithm = claim.limiter().limit().algorithm();
+        return algorithm.countsCallsInFlight() || algorithm.family() == Algorithm.Family.PACED;
+    }
+
+    /** The permits of a claim and of all later ones with the same limit and key; 0 if there is an earlier one. */
+    private static long permitsFromFirst(Claim[] claims, int number) {
+        Claim first = claims[number];
+        long permits = first.permits();
+        for (int i = 0; i < claims.length; i++) {
+            if (i != number && isSameBudget(claims[i], first)) {
+                if (i < number) {
+                    return 0;
+                }
+                permits = sum(permits, claims[i].permits());
             }
         }
-        return true;
+        return permits;
     }
 
     /** Returns the claim with another number of permits. */

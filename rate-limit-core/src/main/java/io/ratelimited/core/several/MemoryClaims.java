@@ -43,7 +43,7 @@ final class MemoryClaims {
     private static @Nullable Reservation take(
             Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
         boolean places = hasPlaces(stated);
-        Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
+        Claim[] claims = AllOf.joined(stated);
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
         while (true) {

@@ -69,7 +69,7 @@ final class Transaction {
             BiFunction<Claim, Long, CompletionStage<Decision>> ask,
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
-        this.claims = AllOf.joiningPlaces(claims);
+        this.claims = AllOf.joined(claims);
         this.wait = othersWaitNanos;
         this.ask = ask;
         this.take = take;

@@ -251,6 +251,23 @@ class SeveralRejectionsTest {
         assertThat(way.reserve(claims).isRefused()).isFalse();
     }
 
+    @ParameterizedTest
+    @EnumSource
+    void claimsOnOneQueueAreRefusedUntilItsPredecessorsHaveGone(Way way) {
+        RateLimiter queue =
+                way.place(limiter(Limit.of("queue", Algorithm.LEAKY_BUCKET).rate("5/m")), 0);
+        RateLimiter wide =
+                way.place(limiter(Limit.of("wide", Algorithm.TOKEN_BUCKET).rate("99/s")), 1);
+        long longest = Duration.ofSeconds(2).toNanos();
+        List<Claim> claims =
+                List.of(Claim.of(queue, "k", 1, longest), Claim.of(wide, "k", 1, 0), Claim.of(queue, "k", 1, longest));
+        for (List<Claim> order : orders(claims)) {
+            assertThat(way.reserve(order).isRefused()).isFalse();
+            assertThat(way.reserve(order).decision().retryAfter()).isEqualTo(Duration.ofSeconds(22));
+            ticker.advance(Duration.ofSeconds(24));
+        }
+    }
+
     /** Another call takes the last permits of both limits after this one was told that it could have them. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
