@@ -476,10 +476,10 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
         // A caller that might wait under the policy of the limit and does not want to is no violator; neither is one
         // that is
         // rejected elsewhere because of permits that another call holds for a moment.
-        boolean judged = limiter.limit().block() != null && (limit.maxWaitNanos() > 0 || limiter.source() == null);
+        long patience = limit.enforcement().maxWaitNanos();
+        boolean judged = limiter.limit().block() != null && (patience > 0 || limiter.source() == null);
         Reservation reservation = described || judged
-                ? AllOf.reserve(
-                        List.of(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, limit.maxWaitNanos(), false)))
+                ? AllOf.reserve(List.of(Claim.of(limiter, key, permits, 0, RateLimiter.NO_RANK, patience, false)))
                 : null;
         boolean admitted = reservation == null ? limiter.tryAcquire(key, permits) : !reservation.isRefused();
         if (reservation != null) {

@@ -394,7 +394,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     @Override
     public long maxWaitNanos() {
-        return enforcement.maxWaitNanos;
+        return enforcement.policy == Policy.WAIT ? enforcement.maxWaitNanos : 0;
     }
 
     @Override
@@ -512,7 +512,7 @@ public final class ConfiguredLimit implements NamedLimit {
      * The properties that apply to each call, computed once.
      *
      * @param policy the policy for calls over the limit
-     * @param maxWaitNanos the longest sleep; 0 unless the policy is to wait
+     * @param maxWaitNanos the longest wait, by which a dry run judges; 0 if calls never wait
      * @param missingKey handling of calls without a key
      * @param showsHeaders whether responses have the rate limit headers of the limit
      * @param mayTry whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and

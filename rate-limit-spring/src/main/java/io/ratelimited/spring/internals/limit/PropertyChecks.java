@@ -89,16 +89,12 @@ final class PropertyChecks {
                     "Correct the duration.");
         }
         boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
-        // A stronger layer, or a dry run of all limits, may end the waiting without a word about its length.
-        Layer ofPolicy = limit.origin(LimitProperty.POLICY);
-        boolean dryRunOfAll =
-                limit.policy() == Policy.SHADOW && ofPolicy != null && ofPolicy.strength() == Layer.Strength.DEFAULT;
+        // A stronger layer may end the waiting without a word about its length.
         List<Layer> fromThere = limit.layers()
                 .subList(limit.layers().indexOf(origin), limit.layers().size());
         if (stated
-                && limit.policy() != Policy.WAIT
-                && !dryRunOfAll
-                && new ResolvedLimit(limit.name(), limit.place(), fromThere).policy() != Policy.WAIT) {
+                && limit.enforcedPolicy() != Policy.WAIT
+                && new ResolvedLimit(limit.name(), limit.place(), fromThere).enforcedPolicy() != Policy.WAIT) {
             throw limit.invalid(
                     LimitProperty.MAX_WAIT,
                     "is " + PropertyText.of(maxWait) + ", but policy " + limit.policy() + " does not support it",

@@ -232,14 +232,38 @@ public final class ResolvedLimit {
         return policy == null ? algorithm.defaultPolicy() : policy;
     }
 
+    /**
+     * The policy when a dry run has ended, by which it judges: that of the layers below. A limit that sets the longest wait lets calls
+     * wait, although the dry run stands where that was said.
+     */
+    Policy enforcedPolicy() {
+        Policy policy = policy();
+        if (policy != Policy.SHADOW) {
+            return policy;
+        }
+        for (Layer layer : layers) {
+            Object stated = layer.values().get(LimitProperty.POLICY);
+            if (stated instanceof Policy other
+                    && other != Policy.SHADOW
+                    && !isPolicyOfOthers(LimitProperty.POLICY, layer)) {
+                return other;
+            }
+            if (layer.strength() != Layer.Strength.DEFAULT && layer.values().get(LimitProperty.MAX_WAIT) != null) {
+                return Policy.WAIT;
+            }
+        }
+        return algorithm.defaultPolicy();
+    }
+
     @Nullable
     Duration maxWait() {
         return get(LimitProperty.MAX_WAIT, Duration.class);
     }
 
-    /** The longest sleep of a call; 0 unless the policy is to wait. */
+    /** The longest wait of a call, also of one that does not wait because of a dry run; 0 if calls never wait. */
     long maxWaitNanos() {
-        return policy() == Policy.WAIT
+        // A call in flight of a dry run waits for no other one to end.
+        return enforcedPolicy() == Policy.WAIT && !(policy() == Policy.SHADOW && algorithm.countsCallsInFlight())
                 ? inForce(LimitProperty.MAX_WAIT, Duration.class).toNanos()
                 : 0;
     }

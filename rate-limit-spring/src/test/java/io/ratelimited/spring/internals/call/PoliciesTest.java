@@ -16,6 +16,7 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -24,6 +25,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What becomes of a blocking call over its limit, with time moved by hand. */
 @Timeout(60)
@@ -151,6 +154,58 @@ class PoliciesTest {
         });
     }
 
+    /** What the limit would have rejected, once its calls wait. */
+    @ParameterizedTest
+    @CsvSource({
+        "shadowedQueue, defaults.headers=, 20, 20",
+        "shadowedWait, defaults.headers=, 15, 15",
+        "queue, defaults.policy=shadow, 5, 5",
+        "queue, limits[Calls.queue].policy=shadow, 5, 5",
+        "waiting, limits[Calls.waiting].policy=shadow, 3, 2",
+        "reject, limits[Calls.reject].policy=shadow, 2, 2",
+    })
+    void aShadowedCallThatWouldHaveWaitedIsNotOverTheLimit(String call, String property, int within, int later) {
+        List<Outcome> outcomes = new ArrayList<>();
+        DecisionObserver observer = decision -> outcomes.add(decision.outcome());
+        runner.withBean(DecisionObserver.class, () -> observer)
+                .withPropertyValues(property.endsWith("=") ? new String[0] : new String[] {"rate-limit." + property})
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    Calls bean = context.getBean(Calls.class);
+                    for (int i = 0; i < 40; i++) {
+                        call(bean, call);
+                    }
+                    assertThat(ticker.nanos()).isZero();
+                    assertThat(Collections.frequency(outcomes, Outcome.ADMITTED))
+                            .isEqualTo(within);
+                    assertThat(Collections.frequency(outcomes, Outcome.SHADOWED))
+                            .isEqualTo(40 - within);
+                    outcomes.clear();
+                    ticker.advance(Duration.ofSeconds(2));
+                    for (int i = 0; i < 40; i++) {
+                        call(bean, call);
+                    }
+                    assertThat(Collections.frequency(outcomes, Outcome.ADMITTED))
+                            .isEqualTo(later);
+                });
+    }
+
+    /** Nobody waits for a place in a dry run. */
+    @Test
+    void aShadowedCallInFlightThatWouldHaveWaitedCountsAsOverTheLimit() {
+        List<Outcome> outcomes = new ArrayList<>();
+        DecisionObserver observer = decision -> outcomes.add(decision.outcome());
+        runner.withBean(DecisionObserver.class, () -> observer)
+                .withPropertyValues("rate-limit.limits[Calls.inFlight].policy=shadow")
+                .withPropertyValues("rate-limit.limits[Calls.inFlight].max-wait=2s")
+                .run(context -> {
+                    Calls bean = context.getBean(Calls.class);
+                    bean.inFlight(() -> bean.inFlight(() -> {}));
+                    bean.inFlight(() -> {});
+                    assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.SHADOWED, Outcome.ADMITTED);
+                });
+    }
+
     @Test
     void severalLimitsAdmitAllOrChargeNone() {
         run(bean -> {
@@ -239,6 +294,16 @@ class PoliciesTest {
         });
     }
 
+    private static void call(Calls bean, String name) {
+        switch (name) {
+            case "shadowedQueue" -> bean.shadowedQueue();
+            case "shadowedWait" -> bean.shadowedWait();
+            case "queue" -> bean.queue();
+            case "waiting" -> bean.waiting();
+            default -> bean.reject();
+        }
+    }
+
     private void awaitSleeping(int sleepers) {
         while (ticker.sleeping() < sleepers) {
             Thread.onSpinWait();
@@ -302,6 +367,12 @@ class PoliciesTest {
 
         @RateLimited(algorithm = LEAKY_BUCKET, rate = "10/s", burst = 5)
         public void queue() {}
+
+        @RateLimited(algorithm = LEAKY_BUCKET, rate = "10/s", burst = 20, maxWait = "2s", policy = SHADOW)
+        public void shadowedQueue() {}
+
+        @RateLimited(rate = "10/s", burst = 5, maxWait = "1s", policy = SHADOW)
+        public void shadowedWait() {}
 
         @RateLimited(rate = "1/s", policy = SHADOW)
         public void shadow() {
