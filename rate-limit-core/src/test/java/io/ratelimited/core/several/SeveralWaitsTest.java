@@ -13,6 +13,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -25,6 +26,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -82,6 +84,48 @@ class SeveralWaitsTest {
         assertThat(refused.isRefused()).isTrue();
         assertThat(refused.decision().limit()).isEqualTo("spent");
         assertThat(window.tryAcquire("key", 3)).isTrue();
+    }
+
+    private static Claim waiting(RateLimiter limiter, long millis) {
+        return claim(limiter, Duration.ofMillis(millis).toNanos());
+    }
+
+    /** So many calls of the day before are made after midnight: rate times the longest wait, or the capacity of the queue. */
+    @ParameterizedTest
+    @CsvSource({"20, 2000, 20", "9, 2000, 9", "20, 500, 5"})
+    void aCallThatWaitsAcrossTheEdgeOfAWindowCountsInTheWindowOfItsDecision(int burst, long maxWait, int across) {
+        RateLimiter quota = limiter(Limit.of("quota", Algorithm.FIXED_WINDOW).rate("50/d"));
+        RateLimiter pace =
+                limiter(Limit.of("pace", Algorithm.LEAKY_BUCKET).rate("10/s").burst(burst));
+        time.setWallClock(Instant.parse("2026-01-01T23:59:59.950Z"));
+        Claim[] claims = {claim(quota, 0), waiting(pace, maxWait)};
+        assertThat(AllOf.reserve(claims).waitNanos()).isZero();
+        time.advance(Duration.ofMillis(49));
+        int waits = 0;
+        for (Reservation call; !(call = AllOf.reserve(claims)).isRefused(); waits++) {
+            assertThat(call.waitNanos()).isGreaterThan(Duration.ofMillis(1).toNanos());
+        }
+        assertThat(waits).isEqualTo(across);
+        time.advance(Duration.ofMillis(1));
+        assertThat(quota.peek("key", 1, 0).remaining()).isEqualTo(50);
+        assertThat(quota.tryAcquire("key", 50)).isTrue();
+    }
+
+    @Test
+    void callsThatWaitForAWindowAreMadeTogetherAtItsEdge() {
+        RateLimiter window = limiter(Limit.of("window", Algorithm.FIXED_WINDOW).rate("3/s"));
+        RateLimiter pace =
+                limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("10/s").burst(1));
+        time.setWallClock(Instant.parse("2026-01-01T00:00:00Z"));
+        List<Long> made = new ArrayList<>();
+        for (int call = 0; call < 6; call++) {
+            made.add((time.nanos()
+                            + AllOf.reserve(List.of(waiting(window, 1_000), claim(pace, 0)))
+                                    .waitNanos())
+                    / 1_000_000);
+            time.advance(Duration.ofMillis(100));
+        }
+        assertThat(made).containsExactly(0L, 100L, 200L, 1_000L, 1_000L, 1_000L);
     }
 
     @Test
