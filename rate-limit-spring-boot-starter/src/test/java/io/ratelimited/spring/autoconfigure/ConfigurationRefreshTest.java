@@ -29,6 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -281,6 +282,78 @@ class ConfigurationRefreshTest {
                 });
     }
 
+    /** Only an application that names Redis at startup connects to it. */
+    @ParameterizedTest
+    @ValueSource(strings = {"rate-limit.backend", "rate-limit.defaults.backend", "rate-limit.limits.search.backend"})
+    void aChangeToRedisWaitsForTheNextStartupAndHoldsUpNothingElse(String property, CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.limit("search");
+
+            refresh(
+                    context,
+                    Map.of(
+                            property,
+                            "redis",
+                            "rate-limit.limits.search.on-failure",
+                            "deny",
+                            "rate-limit.limits.search.rate",
+                            "0/s"));
+
+            assertThat(limits.tryAcquire("search", null)).isFalse();
+            assertThat(output)
+                    .contains("WARN")
+                    .contains("takes effect at the next startup")
+                    .contains("backend=redis")
+                    .doesNotContain("ERROR");
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"search.max-overshoot=5", "search.tiers.gold.rate=fast", "search.candidates=fast"})
+    void anInvalidValueBesideAChangeToRedisChangesNothing(String property, CapturedOutput output) {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tiers.gold.rate", "200/s"),
+                (context, limits) -> {
+                    limits.limit("search");
+                    String[] parts = property.split("=");
+
+                    refresh(
+                            context,
+                            Map.of(
+                                    "rate-limit.limits.search.backend",
+                                    "redis",
+                                    "rate-limit.limits." + parts[0],
+                                    parts[1],
+                                    "rate-limit.limits.search.burst",
+                                    "7"));
+
+                    assertThat(output).contains("ERROR").contains("The configuration was not applied");
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(100);
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"io.ratelimited.redis", "io.lettuce"})
+    void aChangeToRedisWithoutItsLibrariesIsInvalid(String missing, CapturedOutput output) {
+        start(
+                runner.withClassLoader(new FilteredClassLoader(missing)),
+                Map.of("rate-limit.limits.search.rate", "100/s"),
+                (context, limits) -> {
+                    limits.limit("search");
+
+                    refresh(
+                            context,
+                            Map.of(
+                                    "rate-limit.limits.search.backend", "redis",
+                                    "rate-limit.limits.search.burst", "7"));
+
+                    assertThat(output).contains("ERROR").contains("is not on the class path");
+                    assertThat(limits.limit("search").limit().burst()).isEqualTo(100);
+                });
+    }
+
     @ParameterizedTest
     @CsvSource({"on-failure, deny, onFailure", "max-overshoot, 5%, maxOvershoot"})
     void aPropertyOfATierThatIsReadOnceIsWarnedOf(String property, String value, String label, CapturedOutput output) {
@@ -425,8 +498,15 @@ class ConfigurationRefreshTest {
     }
 
     private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
+        start(runner, initial, test);
+    }
+
+    private void start(
+            ApplicationContextRunner application,
+            Map<String, String> initial,
+            BiConsumer<ConfigurableApplicationContext, TestLimits> test) {
         configuration.putAll(initial);
-        runner.run(context -> test.accept(context, TestLimits.of(context)));
+        application.run(context -> test.accept(context, TestLimits.of(context)));
     }
 
     private void refresh(ConfigurableApplicationContext context, Map<String, String> changes) {

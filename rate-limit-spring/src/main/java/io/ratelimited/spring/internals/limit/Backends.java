@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.limit;
 import io.ratelimited.core.InvalidLimitException;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.backend.SharedPauses;
@@ -21,6 +22,10 @@ final class Backends {
 
     private static final String REDIS_REMEDY = "Add the dependency io.ratelimited:rate-limit-redis, which brings"
             + " Lettuce, and set rate-limit.redis.url, such as redis://localhost:6379; or set backend: memory.";
+
+    /** Checks nothing; makes no limiter that decides about a call. */
+    private static final LimiterFactory UNKNOWN_REDIS =
+            new InMemoryLimiterFactory("redis", LimitProperty.ofSomeBackends(), Ticker.system(), limit -> 1);
 
     private final Map<String, LimiterFactory> factories = new TreeMap<>();
 
@@ -41,6 +46,17 @@ final class Backends {
                     limit.name(), limit.place(LimitProperty.BACKEND), "backend " + missing(backend), remedy(backend));
         }
         return factory;
+    }
+
+    /**
+     * The backend that a limit names, or in place of Redis one that supports every limit: the next startup connects to Redis if
+     * a property names it and its libraries are present.
+     *
+     * @throws InvalidRateLimitException when there will be none
+     */
+    LimiterFactory atNextStartup(ResolvedLimit limit) {
+        boolean redis = "redis".equals(limit.values().get(LimitProperty.BACKEND));
+        return redis && !factories.containsKey("redis") && lackingOfRedis() == null ? UNKNOWN_REDIS : of(limit);
     }
 
     /** The pauses that all instances share on a backend; null if they share none. */
@@ -132,12 +148,16 @@ final class Backends {
             return "is " + backend + ", but there is no backend of this name" + SimilarName.hint(backend, known)
                     + "; there are " + factories.keySet();
         }
+        String lacking = lackingOfRedis();
+        return "is redis, but " + (lacking == null ? "nothing provides it" : lacking + " is not on the class path");
+    }
+
+    private static @Nullable String lackingOfRedis() {
         if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
-            return "is redis, but the module rate-limit-redis is not on the class path";
+            return "the module rate-limit-redis";
         }
-        if (!ClassUtils.isPresent("io.lettuce.core.RedisClient", null)) {
-            return "is redis, but its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
-        }
-        return "is redis, but nothing provides it";
+        return ClassUtils.isPresent("io.lettuce.core.RedisClient", null)
+                ? null
+                : "its client Lettuce (io.lettuce:lettuce-core)";
     }
 }

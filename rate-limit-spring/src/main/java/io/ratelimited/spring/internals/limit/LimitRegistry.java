@@ -119,7 +119,7 @@ public final class LimitRegistry {
     private List<Layer> checked(ConfiguredLimit limit, LimitSettings refreshed) {
         List<Layer> configuration = configuration(limit, refreshed);
         ResolvedLimit next = new ResolvedLimit(limit.name(), limit.place(), configuration);
-        LimiterFactory backend = backends.of(next);
+        LimiterFactory backend = backends.atNextStartup(next);
         next.on(backend).check(backend);
         return configuration;
     }
