@@ -37,6 +37,9 @@ public final class WovenApplication {
             count("unannotatedByProxy", sub::inheritedByProxy);
             count("overriddenByAnother", sub::callsOverridden);
             count("overriddenLater", () -> sub.later().block());
+            count("fallback", sub::fallsBack);
+            count("fallbackFuture", () -> sub.fallsBackLater().join());
+            count("fallbackMono", () -> sub.fallsBackReactively().block());
             count("interface", context.getBean(Limited.class)::onInterface);
             service.once();
             System.out.println("remaining "
@@ -157,6 +160,21 @@ public final class WovenApplication {
         public Mono<String> later() {
             return Mono.just("later");
         }
+
+        @RateLimited("falls-back")
+        public String fallsBack() {
+            return "overridden";
+        }
+
+        @RateLimited("falls-back-later")
+        public CompletableFuture<String> fallsBackLater() {
+            return CompletableFuture.completedFuture("overridden");
+        }
+
+        @RateLimited("falls-back-reactively")
+        public Mono<String> fallsBackReactively() {
+            return Mono.just("overridden");
+        }
     }
 
     public static class Sub extends Service implements Limited {
@@ -200,6 +218,36 @@ public final class WovenApplication {
         @RateLimited("later")
         public Mono<String> later() {
             return Mono.defer(super::later);
+        }
+
+        @Override
+        @RateLimited(name = "falls-back", fallback = "plain")
+        public String fallsBack() {
+            return super.fallsBack() + " and more";
+        }
+
+        String plain() {
+            return super.fallsBack();
+        }
+
+        @Override
+        @RateLimited(name = "falls-back-later", fallback = "plainLater")
+        public CompletableFuture<String> fallsBackLater() {
+            return super.fallsBackLater().thenApply(value -> value + " and more");
+        }
+
+        CompletableFuture<String> plainLater() {
+            return super.fallsBackLater();
+        }
+
+        @Override
+        @RateLimited(name = "falls-back-reactively", fallback = "plainReactively")
+        public Mono<String> fallsBackReactively() {
+            return super.fallsBackReactively().map(value -> value + " and more");
+        }
+
+        Mono<String> plainReactively() {
+            return super.fallsBackReactively();
         }
 
         @Override

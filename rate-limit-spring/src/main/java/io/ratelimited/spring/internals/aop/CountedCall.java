@@ -21,12 +21,32 @@ record CountedCall(Method limited, MethodInvocation call) implements DelegatedIn
         return current != null && current.getThis() == target && current.limited.equals(limited);
     }
 
+    /**
+     * Makes a part of a call: its fallback, which may call the overridden method, too.
+     *
+     * @param call perhaps one that delegates to a counted one, which there is only where classes are woven
+     */
+    static @Nullable Object during(MethodInvocation call, Part part) throws Throwable {
+        MethodInvocation inner = call;
+        while (inner instanceof DelegatedInvocation delegated) {
+            if (inner instanceof CountedCall counted) {
+                return counted.during(part);
+            }
+            inner = delegated.call();
+        }
+        return part.proceed();
+    }
+
     @Override
     public @Nullable Object proceed() throws Throwable {
+        return during(call::proceed);
+    }
+
+    private @Nullable Object during(Part part) throws Throwable {
         CountedCall before = CURRENT.get();
         CURRENT.set(this);
         try {
-            return call.proceed();
+            return part.proceed();
         } finally {
             if (before == null) {
                 CURRENT.remove();
@@ -34,5 +54,12 @@ record CountedCall(Method limited, MethodInvocation call) implements DelegatedIn
                 CURRENT.set(before);
             }
         }
+    }
+
+    /** The method of a call, or its fallback. */
+    interface Part {
+
+        @Nullable
+        Object proceed() throws Throwable;
     }
 }

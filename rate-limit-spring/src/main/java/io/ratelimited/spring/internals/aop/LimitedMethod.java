@@ -172,15 +172,18 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
     @Nullable
     Object refused(MethodInvocation call, RateLimitExceededException refusal, @Nullable CurrentRequest current)
             throws Throwable {
-        if (fallback == null) {
+        Method instead = fallback;
+        if (instead == null) {
             throw refusal;
         }
         if (current != null) {
             current.fallbackCalled(refusal.decision());
         }
         try {
-            return Fallbacks.call(
-                    fallback, call.getThis(), KotlinOverrides.arguments(call, method), suspending, refusal);
+            return CountedCall.during(
+                    call,
+                    () -> Fallbacks.call(
+                            instead, call.getThis(), KotlinOverrides.arguments(call, method), suspending, refusal));
         } catch (Throwable ex) {
             fallbackFailed(ex, refusal, current);
             throw ex;
