@@ -145,11 +145,23 @@ final class ConcurrencyQueue {
             scheduled |= wait;
         }
         if (wait) {
-            limiter.context().ticker().schedule(limiter.context().ticker().nanos() + pause, this::look);
+            lookAfter(pause);
         } else if (!isOccupied()) {
             limiter.left(name);
         }
         return false;
+    }
+
+    private void lookAfter(long pause) {
+        try {
+            limiter.context().ticker().schedule(limiter.context().ticker().nanos() + pause, this::look);
+        } catch (RuntimeException | Error ex) {
+            // As where no thread can be started: the next call that comes or ends tries again.
+            synchronized (this) {
+                scheduled = false;
+            }
+            throw ex;
+        }
     }
 
     private void look() {

@@ -119,7 +119,13 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void queue() {
         deadline = limiter.context().ticker().nanos() + maxWait;
         queued = true;
-        limiter.queue(this);
+        try {
+            limiter.queue(this);
+        } catch (RuntimeException | Error ex) {
+            // The caller gets no reservation that it could release.
+            cancel();
+            throw ex;
+        }
     }
 
     CompletableFuture<ScriptReply> ask(String operation) {

@@ -1,11 +1,14 @@
 package io.ratelimited.redis.internals.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.CallerLimit;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
@@ -27,6 +30,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -137,6 +142,52 @@ class LocalFallbackTest {
     @AfterEach
     void close() {
         connection.close();
+    }
+
+    /** As where the system can start no more threads, and none keeps the time. */
+    @Test
+    void aCallWhoseWaitCannotBeTimedLeavesTheQueueAndLaterOnesAreLookedAfter() {
+        Error noThread = new Error("unable to create native thread");
+        AtomicBoolean broken = new AtomicBoolean();
+        AtomicInteger looks = new AtomicInteger();
+        Ticker breaking = new DelegatingTicker(clock) {
+            @Override
+            public Runnable schedule(long deadline, Runnable task) {
+                if (broken.getAndSet(false)) {
+                    throw noThread;
+                }
+                looks.incrementAndGet();
+                return super.schedule(deadline, task);
+            }
+        };
+        RedisConcurrencyLimiter flights = new RedisConcurrencyLimiter(
+                new LimiterContext(
+                        connection, keys, breaking, Runnable::run, new Nodes("node", 1), IllegalStateException::new),
+                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1).build(),
+                "",
+                failure -> null);
+        while (!connection.isDown("rl:key")) {
+            flights.reserveAsync("other", 1, 0);
+            clock.advance(Duration.ofMillis(50));
+        }
+        long hour = Duration.ofHours(1).toNanos();
+        Reservation first = flights.reserveLocally("key", 1, 0);
+
+        broken.set(true);
+        assertThatThrownBy(() -> flights.reserveLocally("key", 1, hour)).isSameAs(noThread);
+        assertThat(flights.queues()).isZero();
+        Reservation second = flights.reserveLocally("key", 1, hour);
+        assertThat(looks).hasValue(1);
+
+        broken.set(true);
+        assertThatThrownBy(() -> clock.advance(Duration.ofMillis(100))).isSameAs(noThread);
+        flights.reserveLocally("key", 1, hour).cancel();
+        assertThat(looks).hasValue(2);
+
+        first.release();
+        assertThat(second.mayWait()).as("the second call is in flight").isFalse();
+        assertThat(flights.queues()).isZero();
+        assertThat(flights.peekLocally("key", new Wanted(1, 0)).admitted()).isFalse();
     }
 
     @Test

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  *       the futures when it is closed, and a future that fails or is cancelled leaves the queue.
  *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
  *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
- *       changed the state is about to look. An alarm that comes too early looks again.
+ *       changed the state is about to look. An alarm that comes too early looks again. If it cannot be set, all who wait fail.
  *   <li>While all who wait follow the response to a call in flight, the alarm is a timeout. A test's clock that advances by
  *       itself leaves time for the response then. While nobody waits, no alarm is set.
  * </ol>
@@ -360,8 +360,15 @@ final class ClientGate {
     }
 
     private void setAlarm(Alarm set) {
-        Runnable cancel =
-                set.isTimeout ? ticker.schedule(set.at, () -> wake(set)) : ticker.sleepUntil(set.at, () -> wake(set));
+        Runnable cancel;
+        try {
+            cancel = set.isTimeout
+                    ? ticker.schedule(set.at, () -> wake(set))
+                    : ticker.sleepUntil(set.at, () -> wake(set));
+        } catch (RuntimeException | Error ex) {
+            failWithout(set, ex);
+            return;
+        }
         boolean isNeeded;
         synchronized (this) {
             isNeeded = alarm == set;
@@ -370,6 +377,20 @@ final class ClientGate {
         if (!isNeeded) {
             cancel.run();
         }
+    }
+
+    /** Without an alarm, as where no thread can be started, calls might wait for ever. Another alarm may be set meanwhile. */
+    private void failWithout(Alarm unset, Throwable failure) {
+        List<Waiter> failed;
+        synchronized (this) {
+            if (alarm != unset) {
+                return;
+            }
+            alarm = null;
+            failed = List.copyOf(waiters);
+            waiters.clear();
+        }
+        failed.forEach(waiter -> waiter.entered.completeExceptionally(failure));
     }
 
     /**

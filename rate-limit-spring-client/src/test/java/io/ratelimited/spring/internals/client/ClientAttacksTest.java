@@ -3,9 +3,11 @@ package io.ratelimited.spring.internals.client;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
@@ -77,6 +79,47 @@ class ClientAttacksTest {
             ticker.advance(Duration.ofSeconds(10));
             assertThat(next).isCompleted();
         });
+    }
+
+    /** As where the system can start no more threads, and none keeps the time. */
+    @Test
+    void callersWhoseAlarmCannotBeSetFailAndTheNextOnesWait() {
+        Error noThread = new Error("unable to create native thread");
+        AtomicBoolean broken = new AtomicBoolean();
+        Ticker breaking = new DelegatingTicker(ticker) {
+            @Override
+            public Runnable schedule(long deadline, Runnable task) {
+                if (broken.get()) {
+                    throw noThread;
+                }
+                return super.schedule(deadline, task);
+            }
+        };
+        WaitingRoom room = new WaitingRoom(breaking, () -> 1_000);
+        long minute = Duration.ofMinutes(1).toNanos();
+        ClientGate gate = new ClientGate("", null, room, breaking, minute);
+        gate.pause(Duration.ofSeconds(10).toNanos());
+        CompletableFuture<Entered> patient = gate.enter("", 2 * minute);
+
+        broken.set(true);
+        CompletableFuture<Entered> hasty = gate.enter("", Duration.ofSeconds(11).toNanos());
+        assertThat(List.of(patient, hasty)).as("the alarm is that of the pause").noneMatch(CompletableFuture::isDone);
+        gate.pause(minute);
+        ticker.advance(Duration.ofSeconds(10));
+
+        assertThat(List.of(patient, hasty))
+                .allSatisfy(call -> assertThat(call)
+                        .failsWithin(Duration.ZERO)
+                        .withThrowableThat()
+                        .withCause(noThread));
+        assertThat(gate.enter("", minute)).as("behind them").isCompletedExceptionally();
+        assertThat(gate.waiting()).isZero();
+        assertThat(room.size()).isZero();
+        broken.set(false);
+        CompletableFuture<Entered> next = gate.enter("", minute);
+        assertThat(next).isNotDone();
+        ticker.advanceNanos(minute);
+        assertThat(next).isCompleted();
     }
 
     /** The other side may have counted it, whatever an answer to an earlier call says was left. */
