@@ -18,6 +18,8 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.webmvc.error.ErrorController;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.graphql.data.federation.EntityMapping;
+import org.springframework.graphql.data.method.annotation.GraphQlExceptionHandler;
 import org.springframework.graphql.data.method.annotation.SchemaMapping;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
@@ -84,9 +86,14 @@ class ControllerLimitTest {
 
     /** One GraphQL request may ask for a field a thousand times. */
     @Test
-    void everyFieldOfAGraphQlRequestIsCharged() {
+    void everyFieldAndEntityOfAGraphQlRequestIsCharged(CapturedOutput output) {
         try (RunningServer server = Kind.TOMCAT.start(List.of(App.class, Fields.class, Query.class))) {
-            assertThat(cost(server, "GET", "/query", 200)).isEqualTo(2);
+            assertThat(cost(server, "GET", "/query", 200)).isEqualTo(3);
+            long before = left(server);
+            assertThat(server.context.getBean(Fields.class).failed(new IllegalStateException("broken")))
+                    .isEqualTo("broken");
+            assertThat(left(server)).isEqualTo(before);
+            assertThat(output).doesNotContain("RL-203");
         }
     }
 
@@ -226,6 +233,16 @@ class ControllerLimitTest {
         public String name() {
             return "ann";
         }
+
+        @EntityMapping
+        public String person() {
+            return "ann";
+        }
+
+        @GraphQlExceptionHandler
+        public String failed(IllegalStateException failure) {
+            return failure.getMessage();
+        }
     }
 
     @Controller
@@ -240,7 +257,7 @@ class ControllerLimitTest {
         @GetMapping("/query")
         @ResponseBody
         public String query() {
-            return fields.name() + fields.name();
+            return fields.name() + fields.name() + fields.person();
         }
     }
 }

@@ -24,12 +24,15 @@ public final class Controllers {
             "org.springframework.messaging.rsocket.annotation.ConnectMapping",
             "org.springframework.messaging.rsocket.service.RSocketExchange",
             "org.springframework.graphql.data.method.annotation.SchemaMapping",
-            "org.springframework.graphql.data.method.annotation.BatchMapping");
+            "org.springframework.graphql.data.method.annotation.BatchMapping",
+            "org.springframework.graphql.data.federation.EntityMapping");
 
     private static final List<String> OF_ASSISTANTS = List.of(
             "org.springframework.web.bind.annotation.InitBinder",
             "org.springframework.web.bind.annotation.ModelAttribute",
-            "org.springframework.web.bind.annotation.ExceptionHandler");
+            "org.springframework.web.bind.annotation.ExceptionHandler",
+            "org.springframework.messaging.handler.annotation.MessageExceptionHandler",
+            "org.springframework.graphql.data.method.annotation.GraphQlExceptionHandler");
 
     /** A controller without a known mapping is mapped in another way: each of its methods may be a handler. */
     private static final ClassValue<Boolean> HAS_HANDLERS = new ClassValue<>() {
@@ -55,7 +58,7 @@ public final class Controllers {
         return hasHandlers(type) ? isMapped(method) : Modifier.isPublic(method.getModifiers());
     }
 
-    /** Returns whether Spring calls a method of a controller before or after a handler method, for the same request. */
+    /** Returns whether Spring calls a method of a controller before or after a handler method, for the same request or message. */
     public static boolean assistsHandler(Method method) {
         return isAny(method, OF_ASSISTANTS);
     }
