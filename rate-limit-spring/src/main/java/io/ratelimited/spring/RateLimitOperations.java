@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * instance, until it stops: {@link NamedLimit#scope}. A log line and a {@link RateLimitChangedEvent} report each change, or a
  * {@link RateLimitResetEvent} each reset. If Redis is unavailable, the change fails.
  *
+ * <p>Limits of annotations are known once all beans are created, for example when an {@code ApplicationReadyEvent} is
+ * published.
+ *
  * <p>Every method throws {@link IllegalArgumentException} for an unknown name of a limit, and for an object that is not a key
  * ({@link io.ratelimited.core.CanonicalKey}).
  */

@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * {@link RateLimitOperations}, which shows and changes limits. Thread-safe. All calls with a {@code null} key share one
  * limit.
  *
+ * <p>Limits of annotations are known once all beans are created. A bean that needs one earlier, such as in a
+ * {@code @PostConstruct} method, can use a limit of properties.
+ *
  * <p>Every method throws {@link IllegalArgumentException} for an unknown name of a limit, for an object that is not a key
  * ({@link io.ratelimited.core.CanonicalKey}), for a key under an ADAPTIVE limit, and for a negative number of permits. With
  * {@code rate-limit.enabled: false}, every call is admitted under any name.

@@ -168,7 +168,7 @@ public final class LimitedClients {
 
     private static ConfiguredLimit limit(String client, String limit, LimitRegistry registry) {
         try {
-            return registry.get(limit);
+            return registry.getOfProperties(limit);
         } catch (IllegalArgumentException ex) {
             throw invalid(
                     client,

@@ -161,7 +161,7 @@ public final class Route {
 
     private static ConfiguredLimit named(String name, String place, LimitRegistry registry) {
         try {
-            ConfiguredLimit limit = registry.get(name);
+            ConfiguredLimit limit = registry.getOfProperties(name);
             // A servlet filter sleeps; WebFlux has no threads of requests to run out of.
             limit.usedBy(true);
             return limit;

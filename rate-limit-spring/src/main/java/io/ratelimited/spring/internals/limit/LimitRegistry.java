@@ -42,6 +42,9 @@ public final class LimitRegistry {
     private final List<RequestThreads> addedThreads = new ArrayList<>();
 
     private volatile RequestThreads threads;
+    /** Whether a context has read the annotations of its beans. */
+    private volatile boolean annotationsRead;
+
     private final Ticker ticker;
     private final LimitChanges changes;
     private final BlockReports blocks;
@@ -224,6 +227,20 @@ public final class LimitRegistry {
      * @throws IllegalArgumentException when there is none
      */
     public ConfiguredLimit get(String name) {
+        return get(
+                name,
+                annotationsRead
+                        ? ""
+                        : ". Annotations are read once all beans are created: wait for ContextRefreshedEvent or"
+                                + " ApplicationReadyEvent, or define " + PropertyText.limit(name));
+    }
+
+    /** {@link #get} for routes and clients, which are created before beans with annotations. */
+    public ConfiguredLimit getOfProperties(String name) {
+        return get(name, "");
+    }
+
+    private ConfiguredLimit get(String name, String remedy) {
         ConfiguredLimit limit = limits.get(name);
         if (limit != null) {
             return limit;
@@ -232,8 +249,8 @@ public final class LimitRegistry {
             return register(name, PropertyText.limit(name), Map.of());
         }
         Set<String> known = known();
-        throw new IllegalArgumentException(
-                "there is no rate limit named '" + name + "'" + SimilarName.hint(name, known) + "; there are " + known);
+        throw new IllegalArgumentException("there is no rate limit named '" + name + "'" + SimilarName.hint(name, known)
+                + "; there are " + known + remedy);
     }
 
     /** The names of the limits that properties or code that was read define. */
@@ -412,10 +429,11 @@ public final class LimitRegistry {
     }
 
     /**
-     * Makes the limits that only the properties name. One that no annotation, route or client of this context uses may have
+     * Makes the limits that only the properties name, when all annotations of a context have been read. One that no annotation, route or client of this context uses may have
      * the rest of its definition in a bean that is not there: it is left out, and reported.
      */
     public void registerConfigured() {
+        annotationsRead = true;
         Set<String> annotated = new TreeSet<>(limits.keySet());
         for (String name : properties.limits().keySet()) {
             String place = PropertyText.limit(name);

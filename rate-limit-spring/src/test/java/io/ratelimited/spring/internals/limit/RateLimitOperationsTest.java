@@ -13,6 +13,7 @@ import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.internals.limit.LimitProperty.OnFailure;
@@ -30,6 +31,7 @@ import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.PayloadApplicationEvent;
 
@@ -87,6 +89,49 @@ class RateLimitOperationsTest {
             NamedLimit limit = operations.limits().iterator().next();
             assertThat(limit.maxWaitNanos()).isEqualTo(Duration.ofSeconds(2).toNanos());
         });
+    }
+
+    /** Limits of annotations are known when all beans are created. */
+    @ParameterizedTest
+    @ValueSource(classes = {ChangesEarly.class, CallsEarly.class})
+    void aBeanThatUsesALimitOfAnAnnotationTooEarlyFailsWithTheRemedy(Class<?> early) {
+        application
+                .with(early, Uploads.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageStartingWith(
+                                "there is no rate limit named 'uploads'; there are [search]. Annotations are read")
+                        .hasMessageContaining("ContextRefreshedEvent")
+                        .hasMessageContaining("rate-limit.limits.uploads"));
+        application.with(Uploads.class).run(context -> {
+            RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+            operations.override("uploads", "alice", LimitChange.rate("2/m"), null);
+            assertThatThrownBy(() -> operations.limit("upload"))
+                    .hasMessageContaining("there are [search, uploads]")
+                    .message()
+                    .doesNotContain("Annotations");
+        });
+    }
+
+    static class Uploads {
+
+        @RateLimited(name = "uploads", rate = "1/m", key = "#user")
+        public void upload(String user) {}
+    }
+
+    static class ChangesEarly {
+
+        ChangesEarly(RateLimitOperations operations) {
+            operations.override("uploads", "alice", LimitChange.rate("2/m"), null);
+        }
+    }
+
+    static class CallsEarly {
+
+        CallsEarly(RateLimits limits) {
+            limits.tryAcquire("uploads", "alice");
+        }
     }
 
     @Test
