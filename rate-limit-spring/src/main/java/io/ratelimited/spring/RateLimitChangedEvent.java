@@ -7,8 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * An application event: a limit has been changed at run time, and the change is in effect. It is published on the thread that
- * made the change; on other instances that share the change, on a separate thread. Exceptions of listeners are logged, and
- * the change stays in effect. Immutable.
+ * made the change, or that of a change before it whose events are still being published; on other instances that share the
+ * change, on a separate thread. Exceptions of listeners are logged, and the change stays in effect. Immutable.
  *
  * @param limit name of the limit
  * @param key mask of the key whose override was changed, as the endpoint {@code ratelimits} shows it; null if the limit

@@ -100,32 +100,36 @@ public final class ChangeReports {
         String changes = changed.stream()
                 .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
                 .collect(Collectors.joining(", "));
-        add(limit, mask, changes, scope, author, madeAt, event);
+        String line = line(limit, mask, changes, scope, author, madeAt);
+        waiting.add(() -> report(limit, event, line));
     }
 
     /**
-     * Keeps a reset for {@link #send}.
+     * Reports a reset on this thread, without the changes that wait: it belongs to no chain of them, and may be frequent.
      *
      * @param mask of the key; null for the calls without a key
      * @param author the name of the author of the reset; null if it is not known
+     * @param made whether it surely was made: a backend that does not respond may have done it
      */
-    void addReset(String limit, @Nullable String mask, Scope scope, @Nullable String author) {
-        add(limit, mask, "reset", scope, author, null, new RateLimitResetEvent(limit, mask, scope, author));
+    void reset(String limit, @Nullable String mask, Scope scope, @Nullable String author, boolean made) {
+        String what = made ? "reset" : "a reset failed, and may have been made";
+        report(
+                limit,
+                new RateLimitResetEvent(limit, mask, scope, author),
+                line(limit, mask, what, scope, author, null));
     }
 
-    private void add(
+    private static String line(
             String limit,
             @Nullable String mask,
             String what,
             Scope scope,
             @Nullable String author,
-            @Nullable Instant madeAt,
-            Object event) {
-        String line = "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": " + what + " (scope "
+            @Nullable Instant madeAt) {
+        return "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": " + what + " (scope "
                 + PropertyText.of(scope)
                 + (author == null ? "" : ", by " + LogText.escaped(author))
                 + (madeAt == null ? "" : ", at " + madeAt.truncatedTo(ChronoUnit.SECONDS)) + ")";
-        waiting.add(() -> report(limit, event, line));
     }
 
     /**
@@ -149,7 +153,7 @@ public final class ChangeReports {
         try {
             events.publishEvent(event);
         } catch (RuntimeException | Error ex) {
-            LOG.warn("Rate limit '" + limit + "' has been changed, but a listener failed", ex);
+            LOG.warn("Rate limit '" + limit + "': a listener of the change or reset failed", ex);
         }
     }
 

@@ -239,10 +239,14 @@ public final class LimitChanges {
      * @param author the name of the author; null if nobody is known
      */
     public void reset(ConfiguredLimit limit, @Nullable Object key, @Nullable String author) {
-        limit.reset(key);
         String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
-        reports.addReset(limit.name(), mask, limit.scope(), author);
-        reports.send();
+        boolean made = false;
+        try {
+            limit.reset(key);
+            made = true;
+        } finally {
+            reports.reset(limit.name(), mask, limit.scope(), author, made);
+        }
     }
 
     /** Applies a shared change of a limit, if it is another one than the last that was seen; with the lock. */

@@ -1,8 +1,13 @@
 package io.ratelimited.spring.internals.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
@@ -10,8 +15,11 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimitResetEvent;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.text.KeyMask;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -55,7 +63,27 @@ class ChangeReportsTest {
             assertThat(output)
                     .contains("Rate limit 'search', key " + KeyMask.mask("bob") + ": reset (scope instance, by ann)");
             assertThat(changes.seen).isEmpty();
+            assertThat(changes.resets)
+                    .containsExactly(new RateLimitResetEvent("search", KeyMask.mask("bob"), Scope.INSTANCE, "ann"));
         });
+    }
+
+    /** A backend that does not respond may have made it: it is known who ended a block, if one has ended. */
+    @Test
+    void aResetThatFailsIsReportedToo(CapturedLog output) {
+        ContextRunner.limited(new ManualTicker())
+                .withBean(LimiterFactory.class, Unresponsive::new)
+                .withBean(Changes.class, () -> changes)
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=100/s", "rate-limit.limits.search.backend=unresponsive")
+                .run(context -> assertThatIllegalStateException()
+                        .isThrownBy(() -> limits(context).reset("search", "bob"))
+                        .withMessage("no reply"));
+
+        assertThat(output)
+                .contains("key " + KeyMask.mask("bob") + ": a reset failed, and may have been made (scope instance)");
+        assertThat(changes.resets)
+                .containsExactly(new RateLimitResetEvent("search", KeyMask.mask("bob"), Scope.INSTANCE, null));
     }
 
     @Test
@@ -164,7 +192,7 @@ class ChangeReportsTest {
             assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(50);
             assertThat(changes.seen).hasSize(1);
         });
-        assertThat(output).contains("Rate limit 'search' has been changed, but a listener failed", "broken");
+        assertThat(output).contains("Rate limit 'search': a listener of the change or reset failed", "broken");
     }
 
     @Test
@@ -238,10 +266,36 @@ class ChangeReportsTest {
         return TestLimits.of(context);
     }
 
+    private static final class Unresponsive implements LimiterFactory {
+
+        @Override
+        public String backend() {
+            return "unresponsive";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            RateLimiter memory = new InMemoryRateLimiter(limit, Ticker.system(), 100);
+            return (RateLimiter) Proxy.newProxyInstance(
+                    getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, args) -> {
+                        if (method.getName().equals("reset")) {
+                            throw new IllegalStateException("no reply");
+                        }
+                        return method.invoke(memory, args);
+                    });
+        }
+    }
+
     static class Changes {
 
         private final List<RateLimitChangedEvent> seen = new ArrayList<>();
+        private final List<RateLimitResetEvent> resets = new ArrayList<>();
         private Consumer<RateLimitChangedEvent> action = change -> {};
+
+        @EventListener
+        void onReset(RateLimitResetEvent reset) {
+            resets.add(reset);
+        }
 
         @EventListener
         void onChange(RateLimitChangedEvent change) {
