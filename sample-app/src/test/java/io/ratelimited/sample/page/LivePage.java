@@ -38,6 +38,10 @@ abstract class LivePage {
         browser.open(1360, 900, "light");
     }
 
+    int value(String control) {
+        return Integer.parseInt(String.valueOf(browser.find("#" + control).getDomProperty("value")));
+    }
+
     @AfterEach
     void thePageHasNoErrors() {
         assertThat(browser.errors()).isEmpty();
