@@ -746,7 +746,7 @@ public abstract class BlockContract {
         // Slots begin with the limiter, or are those of the wall clock.
         ticker.advance(Duration.ofMillis(600 - Math.floorMod(ticker.epochNanos() / 1_000_000, 600L)));
         SplittableRandom random = new SplittableRandom(seed);
-        long permits = 2 + random.nextInt(4);
+        long permits = 2L + random.nextInt(4);
         Limit.Builder builder =
                 Limit.of("plain " + seed, algorithm).rate(permits + "/600ms").charged(true);
         RateLimiter budget = limiter(builder.build());
@@ -774,7 +774,7 @@ public abstract class BlockContract {
                 grants.forEach(grant -> grant[0] = -1);
                 blockedUntil = 0;
             } else if (calls.isEmpty() || random.nextInt(2) == 0) {
-                long asked = 1 + random.nextInt(2);
+                long asked = 1L + random.nextInt(2);
                 Reservation[] both = {blocked ? null : budget.reserve("a", asked, 0), limiter.reserve("a", asked, 0)};
                 assertThat(both[1].isRefused()).as(at).isEqualTo(blocked || both[0].isRefused());
                 if (!both[1].isRefused()) {
