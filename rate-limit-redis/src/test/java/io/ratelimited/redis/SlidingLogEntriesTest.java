@@ -99,9 +99,9 @@ class SlidingLogEntriesTest {
         Random random = new Random(seed);
         List<Reservation[]> calls = new ArrayList<>();
         for (int step = 0; step < 3_000; step++) {
-            ticker.advance(Duration.ofNanos(1_000 * random.nextInt(seed % 2 == 0 ? 300 : 600)));
+            ticker.advance(Duration.ofNanos(1_000L * random.nextInt(seed % 2 == 0 ? 300 : 600)));
             if (random.nextInt(16) > 6 || calls.isEmpty()) {
-                long permits = 1 + random.nextInt(seed > 2 ? 3 : 1);
+                long permits = 1L + random.nextInt(seed > 2 ? 3 : 1);
                 Reservation[] both = {redis.reserve("k", permits, 0), memory.reserve("k", permits, 0)};
                 assertThat(both[0].isRefused()).as("step %d", step).isEqualTo(both[1].isRefused());
                 if (!both[0].isRefused()) {

@@ -107,7 +107,7 @@ public abstract class SeveralStress {
                         limiter,
                         keyOf(limiter, key),
                         1,
-                        random.nextInt(3) == 0 ? 0 : random.nextInt(3) * 2 * MILLI + MILLI,
+                        random.nextInt(3) == 0 ? 0 : random.nextInt(3) * 2L * MILLI + MILLI,
                         random.nextInt(3)))
                 .toList();
     }

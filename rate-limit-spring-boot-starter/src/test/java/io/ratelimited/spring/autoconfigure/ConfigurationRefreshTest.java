@@ -475,10 +475,6 @@ class ConfigurationRefreshTest {
                 });
     }
 
-    private static LimitChange rate(String rate) {
-        return LimitChange.rate(rate);
-    }
-
     private static String tier(TestLimits limits, String tier) {
         return limits.limit("search").tiers().get(tier).rate().toString();
     }

@@ -230,7 +230,7 @@ class ChargingPageTest {
         double allowed = 1_000_000;
         int rejected = 0;
         for (int call = 0; call < 2_000; call++) {
-            long reserved = 1_000 * (1 + random.nextInt(20));
+            long reserved = 1_000L * (1 + random.nextInt(20));
             int uses = random.nextInt((int) (2 * reserved));
             boolean cancelled = random.nextInt(3) == 0;
             long costs = cancelled ? Math.min(uses, reserved) : uses;

@@ -115,7 +115,7 @@ class OverloadAttacksTest {
     void quickCallsPinNothing(int secondsBefore, double attack, long millis, End end) {
         if (secondsBefore > 0) {
             others(60, millis);
-            runUntil(ticker.nanos() + secondsBefore * 1_000 * MILLI);
+            runUntil(ticker.nanos() + secondsBefore * 1_000L * MILLI);
         }
         quick(attack, end);
         runUntil(ticker.nanos() + 20_000 * MILLI);
