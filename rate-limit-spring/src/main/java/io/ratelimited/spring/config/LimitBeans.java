@@ -144,7 +144,7 @@ class LimitBeans {
                         SingletonSupplier.of(
                                 () -> taskDecorators.orderedStream().toList()),
                         requests),
-                () -> requests.isServing() ? registry.threads() : RequestThreads.UNBOUNDED);
+                () -> requests.isRequestThread() ? registry.threads() : RequestThreads.UNBOUNDED);
     }
 
     @InternalBean("io.ratelimited.rateLimits")

@@ -9,6 +9,7 @@ import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
@@ -16,6 +17,13 @@ import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfi
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.limit.Sleeper;
 import jakarta.servlet.Filter;
+import jakarta.servlet.ServletContext;
+import jakarta.websocket.DeploymentException;
+import jakarta.websocket.Endpoint;
+import jakarta.websocket.EndpointConfig;
+import jakarta.websocket.Session;
+import jakarta.websocket.server.ServerContainer;
+import jakarta.websocket.server.ServerEndpointConfig;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
@@ -34,6 +42,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
@@ -263,6 +272,37 @@ class ThreadsAttacksTest {
         }
     }
 
+    /** No filter sees the messages of a WebSocket, and some of the threads that read them have never served a request. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "JETTY"})
+    void messagesThatWaitLeaveThreadsForOthers(RunningServer.Kind kind) {
+        List<WebSocketRoutesTest.Client> clients = new ArrayList<>();
+        try (RunningServer server = kind.start(
+                List.of(App.class, Sockets.class),
+                "server.tomcat.threads.max=16",
+                "server.jetty.threads.max=16",
+                "rate-limit.limits.messages.rate=1/m",
+                "rate-limit.limits.messages.policy=wait",
+                "rate-limit.limits.messages.max-wait=1h")) {
+            for (int i = 0; i < 20; i++) {
+                clients.add(new WebSocketRoutesTest.Client(server));
+            }
+            clients.forEach(client -> client.socket.sendText("call", true).join());
+            // One goes, the eight seats are taken, and the rest is rejected.
+            Threads.until(() -> responses(clients) == 12 && server.ticker().sleeping() == 8);
+            assertThat(server.get("/free").statusCode()).isEqualTo(200);
+
+            server.ticker().advance(Duration.ofHours(1));
+            Threads.until(() -> responses(clients) == 20);
+        } finally {
+            clients.forEach(WebSocketRoutesTest.Client::close);
+        }
+    }
+
+    private static int responses(List<WebSocketRoutesTest.Client> clients) {
+        return clients.stream().mapToInt(client -> client.received.size()).sum();
+    }
+
     @Test
     void aClientOfNettyThatLeavesWhileItWaitsGivesSeatAndPermitBack() throws Exception {
         try (RunningServer server = RunningServer.Kind.REACTOR_NETTY.start(List.of(ReactiveApi.class))) {
@@ -297,6 +337,53 @@ class ThreadsAttacksTest {
         @Bean
         ManualTicker ticker() {
             return new ManualTicker();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Sockets {
+
+        @Bean
+        SmartInitializingSingleton sockets(ServletContext servlets, RateLimits limits) {
+            return () -> {
+                try {
+                    ((ServerContainer) servlets.getAttribute(ServerContainer.class.getName()))
+                            .addEndpoint(ServerEndpointConfig.Builder.create(Messages.class, "/socket")
+                                    .configurator(new ServerEndpointConfig.Configurator() {
+                                        @Override
+                                        public <T> T getEndpointInstance(Class<T> type) {
+                                            return type.cast(new Messages(limits));
+                                        }
+                                    })
+                                    .build());
+                } catch (DeploymentException ex) {
+                    throw new IllegalStateException(ex);
+                }
+            };
+        }
+    }
+
+    /** Waits in the thread that reads a message. */
+    public static class Messages extends Endpoint {
+
+        private final RateLimits limits;
+
+        Messages(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @Override
+        public void onOpen(Session session, EndpointConfig config) {
+            session.addMessageHandler(
+                    String.class, message -> session.getAsyncRemote().sendText(answer()));
+        }
+
+        private String answer() {
+            try {
+                return limits.execute("messages", null, () -> "admitted");
+            } catch (RateLimitExceededException ex) {
+                return "rejected";
+            }
         }
     }
 

@@ -60,7 +60,7 @@ class WebSocketRoutesTest {
         }
     }
 
-    private static final class Client implements AutoCloseable, WebSocket.Listener {
+    static final class Client implements AutoCloseable, WebSocket.Listener {
 
         final LinkedBlockingQueue<String> received = new LinkedBlockingQueue<>();
         final WebSocket socket;

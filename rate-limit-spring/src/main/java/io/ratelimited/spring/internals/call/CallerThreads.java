@@ -13,8 +13,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and in a thread that
- * serves a request only while half of those are left. Thread-safe.
+ * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and in a thread of a
+ * pool that serves requests only while half of those are left. Thread-safe.
  */
 public final class CallerThreads {
 

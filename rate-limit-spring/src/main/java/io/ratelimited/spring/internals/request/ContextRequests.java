@@ -82,10 +82,10 @@ public final class ContextRequests implements CurrentRequest.Source {
     }
 
     @Override
-    public boolean isServing() {
+    public boolean isRequestThread() {
         List<CurrentRequest.Source> all = sources;
         for (int i = 0; i < all.size(); i++) {
-            if (all.get(i).isServing()) {
+            if (all.get(i).isRequestThread()) {
                 return true;
             }
         }

@@ -86,10 +86,10 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
         }
 
         /**
-         * Returns whether the calling thread is one of a pool that serves requests, and serves one now. A thread of another
-         * pool that has been handed a request does not.
+         * Returns whether the calling thread is one of a pool that serves requests. A thread of another pool that has been
+         * handed a request is not.
          */
-        default boolean isServing() {
+        default boolean isRequestThread() {
             return false;
         }
 

@@ -2,7 +2,7 @@ package io.ratelimited.spring.internals.request;
 
 import org.jspecify.annotations.Nullable;
 
-/** Every thread serves a request, of which nothing is known. */
+/** Every thread is one of those that serve requests; nothing is known of its request. */
 public final class Serving implements CurrentRequest.Source {
 
     @Override
@@ -11,7 +11,7 @@ public final class Serving implements CurrentRequest.Source {
     }
 
     @Override
-    public boolean isServing() {
+    public boolean isRequestThread() {
         return true;
     }
 }

@@ -12,12 +12,14 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpServletResponseWrapper;
 import java.io.IOException;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Keeps the fields of limits on a response that is reset: by code of the application, by Spring Boot before the error page of
  * a WAR, or by a container before it dispatches to an error page. Knows the response whose headers are sent, and which threads
- * serve a request.
+ * serve requests.
  */
 public final class HeadersFilter implements Filter {
 
@@ -27,6 +29,9 @@ public final class HeadersFilter implements Filter {
     /** True in a thread that serves a request. Not removed afterwards, because each new entry of a thread is an object. */
     private static final ThreadLocal<Boolean> SERVING = new ThreadLocal<>();
 
+    /** Names of threads that have served a request, up to their numbers: those of the pools of the servers. */
+    private static final Set<String> POOLS = ConcurrentHashMap.newKeySet();
+
     private static final String RESPONSE = HeadersFilter.class.getName() + ".RESPONSE";
 
     private final RouteLimits limits;
@@ -35,9 +40,29 @@ public final class HeadersFilter implements Filter {
         this.limits = limits;
     }
 
-    /** Returns whether the calling thread serves a request. */
-    static boolean isServing() {
-        return Boolean.TRUE.equals(SERVING.get());
+    /**
+     * Returns whether the calling thread is of a pool that serves requests. It need not serve one now, nor have served one:
+     * the messages of a WebSocket come to any thread of the pool, without filters. The handshake, a request, was there before.
+     */
+    static boolean isRequestThread() {
+        return SERVING.get() != null || POOLS.contains(pool());
+    }
+
+    private static void learnPool() {
+        String pool = pool();
+        if (!pool.isEmpty()) {
+            POOLS.add(pool);
+        }
+    }
+
+    /** The name of the calling thread up to its number; empty for one without a number, which is that of no pool. */
+    private static String pool() {
+        String name = Thread.currentThread().getName();
+        int end = name.length();
+        while (end > 0 && Character.isDigit(name.charAt(end - 1))) {
+            end--;
+        }
+        return end == name.length() ? "" : name.substring(0, end);
     }
 
     /**
@@ -54,10 +79,14 @@ public final class HeadersFilter implements Filter {
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (isServing()) {
+        Boolean serving = SERVING.get();
+        if (Boolean.TRUE.equals(serving)) {
             // An error page within the request.
             keepFields(request, response, chain);
             return;
+        }
+        if (serving == null) {
+            learnPool();
         }
         SERVING.set(true);
         try {

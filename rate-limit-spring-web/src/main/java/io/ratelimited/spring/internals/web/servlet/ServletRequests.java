@@ -65,8 +65,8 @@ public final class ServletRequests implements CurrentRequest.Source {
     }
 
     @Override
-    public boolean isServing() {
-        return HeadersFilter.isServing();
+    public boolean isRequestThread() {
+        return HeadersFilter.isRequestThread();
     }
 
     ServletCurrentRequest of(HttpServletRequest request, @Nullable HttpServletResponse response) {
