@@ -4,8 +4,10 @@ import io.micrometer.common.KeyValues;
 
 /**
  * Adds key values to the current observation, such as that of an HTTP request, when a limit rejects, delays or shadows a
- * call. They have high cardinality, so they appear in traces, but not in meters. A bean of this type replaces the default.
- * Implementations are thread-safe.
+ * call. The current one is that of the thread on which the call is made, even if another thread has the decision; of a
+ * reactive call, that of the subscription, which needs {@code spring.reactor.context-propagation: auto}. They have high
+ * cardinality, so they appear in traces, but not in meters. A bean of this type replaces the default. Implementations are
+ * thread-safe.
  */
 public interface RateLimitObservationConvention {
 

@@ -4,6 +4,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.internals.call.Admission;
+import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.call.LimitRequest;
 import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import io.ratelimited.spring.internals.expression.CallResult;
@@ -30,6 +31,8 @@ final class ClientCall {
 
     private final @Nullable Object key;
     private final long maxWaitNanos;
+    /** Of the thread that makes the call: after a pause, another one goes on with it. */
+    private final LimitEnforcer enforcer;
     /** The web request that makes the call; null outside of one. */
     private final @Nullable RequestDecisions caller;
 
@@ -59,6 +62,7 @@ final class ClientCall {
         this.place = place;
         this.key = key;
         this.maxWaitNanos = maxWaitNanos;
+        this.enforcer = client.enforcer().ofThisThread();
         this.caller = caller;
         this.began = client.ticker().nanos();
     }
@@ -115,7 +119,7 @@ final class ClientCall {
             return;
         }
         given.waitForLimits();
-        step(client.enforcer().reserveAsync(requests, null)).whenComplete((admitted, failure) -> {
+        step(enforcer.reserveAsync(requests, null)).whenComplete((admitted, failure) -> {
             if (failure != null) {
                 gate.giveBack(given);
                 refused(CallResult.unwrap(failure));

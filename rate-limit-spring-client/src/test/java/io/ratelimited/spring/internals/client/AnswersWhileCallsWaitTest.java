@@ -3,8 +3,12 @@ package io.ratelimited.spring.internals.client;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.internals.call.CallerObserver;
 import java.net.URI;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BiConsumer;
@@ -152,5 +156,47 @@ class AnswersWhileCallsWaitTest {
 
     private static Function<String, List<String>> retryAfter(int seconds) {
         return name -> name.equals("Retry-After") ? List.of(String.valueOf(seconds)) : null;
+    }
+
+    /** Whoever ends the pause asks the limits of a call that has waited for that end. */
+    @Test
+    void observersKnowWhoMadeACallWhoseLimitsAreAskedAfterAPause() {
+        Callers callers = new Callers();
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.limits.out.rate=100/s",
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.limits=out",
+                        "rate-limit.clients.partner.max-wait=2m")
+                .withBean(Callers.class, () -> callers)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    callers.current = "first";
+                    call(client).join().answered(429, retryAfter(2));
+                    callers.current = "second";
+                    CompletableFuture<ClientCall> second = call(client);
+                    callers.current = "clock";
+                    ticker.advance(Duration.ofSeconds(2));
+                    assertThat(second).isDone();
+                    assertThat(callers.seen).containsExactly("first", "second");
+                });
+    }
+
+    private static final class Callers implements CallerObserver {
+
+        private final List<String> seen = new ArrayList<>();
+        private String current = "nobody";
+
+        @Override
+        public void onDecision(RateLimitDecision decision) {
+            seen.add(current);
+        }
+
+        @Override
+        public DecisionObserver ofThisThread() {
+            String caller = current;
+            return decision -> seen.add(caller);
+        }
     }
 }

@@ -16,6 +16,7 @@ import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
@@ -51,12 +52,11 @@ final class DecisionReports {
 
     private volatile List<DecisionObserver> observers = List.of();
     /** Observers that this thread is calling. */
-    private final ThreadLocal<Set<DecisionObserver>> called =
-            ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>(FEW)));
+    private final ThreadLocal<Set<DecisionObserver>> called;
 
     private final Ticker ticker;
     /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
-    private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
+    private final Map<String, Long> failedCharges;
 
     Ticker ticker() {
         return ticker;
@@ -64,11 +64,33 @@ final class DecisionReports {
 
     DecisionReports(Ticker ticker) {
         this.ticker = ticker;
+        this.called = ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>(FEW)));
+        this.failedCharges = new ConcurrentHashMap<>();
+    }
+
+    private DecisionReports(DecisionReports from, List<DecisionObserver> observers) {
+        this.observers = observers;
+        this.ticker = from.ticker;
+        this.called = from.called;
+        this.failedCharges = from.failedCharges;
     }
 
     /** Reports decisions to these observers from now on: they may depend on what decides, which is created before them. */
     void observers(List<DecisionObserver> all) {
         observers = List.copyOf(all);
+    }
+
+    /** These reports, for a call of this thread whose decision other threads may bring. */
+    DecisionReports ofThisThread() {
+        List<DecisionObserver> all = observers;
+        List<DecisionObserver> ofCaller = all;
+        for (int i = 0; i < all.size(); i++) {
+            if (all.get(i) instanceof CallerObserver observer) {
+                ofCaller = ofCaller == all ? new ArrayList<>(all) : ofCaller;
+                ofCaller.set(i, observer.ofThisThread());
+            }
+        }
+        return ofCaller == all ? this : new DecisionReports(this, ofCaller);
     }
 
     /** Returns whether there is neither an observer nor a log, so that no decision has to be described to them. */

@@ -67,6 +67,20 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
         this.continuations = continuations;
     }
 
+    private LimitEnforcer(LimitEnforcer from, DecisionReports reports) {
+        this.threads = from.threads;
+        this.observers = from.observers;
+        this.reports = reports;
+        this.ticker = from.ticker;
+        this.continuations = from.continuations;
+    }
+
+    /** This enforcer, for a call of this thread that other threads may go on with: observers know whose call they bring. */
+    public LimitEnforcer ofThisThread() {
+        DecisionReports ofCaller = reports.ofThisThread();
+        return ofCaller == reports ? this : new LimitEnforcer(this, ofCaller);
+    }
+
     /** Only now are there observers: an observer may depend on limits, and so on this enforcer. */
     @Override
     public void afterSingletonsInstantiated() {
@@ -371,7 +385,7 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
         LimitRequest[] enforced = LimitRequest.enforced(requests);
         if (enforced.length == 0) {
             CompletableFuture<Admission> entered = new CompletableFuture<>();
-            complete(requests, enforced, current, null, entered);
+            ofThisThread().complete(requests, enforced, current, null, entered);
             return entered;
         }
         CompletableFuture<Reservation> asked;
@@ -390,6 +404,7 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
             return CompletableFuture.failedFuture(refusal);
         }
         CompletableFuture<Admission> entered = new CompletableFuture<>();
+        LimitEnforcer ofCaller = ofThisThread();
         asked.whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
@@ -401,8 +416,8 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
                     return;
                 }
                 try {
-                    Reservation reserved = conclude(enforced, current, reservation, admitted, waitedNanos);
-                    complete(requests, enforced, current, reserved, entered);
+                    Reservation reserved = ofCaller.conclude(enforced, current, reservation, admitted, waitedNanos);
+                    ofCaller.complete(requests, enforced, current, reserved, entered);
                 } catch (RateLimitExceededException refusal) {
                     entered.completeExceptionally(refusal);
                 }
