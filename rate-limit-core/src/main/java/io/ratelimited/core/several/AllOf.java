@@ -201,36 +201,28 @@ public final class AllOf {
      */
     static Claim[] joined(Claim[] claims) {
         Claim[] joined = claims;
-        for (int i = 0; i < claims.length; i++) {
-            if (isTakenWhole(claims[i])) {
-                long permits = permitsFromFirst(claims, i);
-                if (permits != claims[i].permits()) {
-                    joined = joined == claims ? claims.clone() : joined;
-                    joined[i] = withPermits(claims[i], permits);
-                }
+        for (int i = 1; i < claims.length; i++) {
+            int first = firstOfBudget(claims, i);
+            if (first < i && isTakenWhole(claims[i])) {
+                joined = joined == claims ? claims.clone() : joined;
+                joined[first] = withPermits(joined[first], sum(joined[first].permits(), claims[i].permits()));
+                joined[i] = withPermits(claims[i], 0);
             }
         }
         return joined;
     }
 
+    private static int firstOfBudget(Claim[] claims, int number) {
+        int first = 0;
+        while (first < number && !isSameBudget(claims[first], claims[number])) {
+            first++;
+        }
+        return first;
+    }
+
     private static boolean isTakenWhole(Claim claim) {
         Algorithm algorithm = claim.limiter().limit().algorithm();
         return algorithm.countsCallsInFlight() || algorithm.family() == Algorithm.Family.PACED;
-    }
-
-    /** The permits of a claim and of all later ones with the same limit and key; 0 if there is an earlier one. */
-    private static long permitsFromFirst(Claim[] claims, int number) {
-        Claim first = claims[number];
-        long permits = first.permits();
-        for (int i = 0; i < claims.length; i++) {
-            if (i != number && isSameBudget(claims[i], first)) {
-                if (i < number) {
-                    return 0;
-                }
-                permits = sum(permits, claims[i].permits());
-            }
-        }
-        return permits;
     }
 
     /** Returns the claim with another number of permits. */

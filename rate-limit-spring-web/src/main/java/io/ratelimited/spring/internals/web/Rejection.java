@@ -100,20 +100,28 @@ public final class Rejection extends ResponseStatusException {
      * @param findsItsLimit whether the limit of a name finds by itself how many calls to admit
      */
     public static @Nullable Rejection in(Throwable failure, int status, Predicate<String> findsItsLimit) {
+        RuntimeException cause = cause(failure);
+        if (cause instanceof RateLimitExceededException exceeded) {
+            boolean undecided = exceeded.decision().source() == Source.UNAVAILABLE;
+            boolean overloaded = !undecided && findsItsLimit.test(exceeded.limit());
+            boolean unavailable = undecided || overloaded;
+            return new Rejection(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status, overloaded);
+        }
+        if (cause == null) {
+            return null;
+        }
+        HttpStatus own =
+                cause instanceof InvalidCallException ? HttpStatus.BAD_REQUEST : HttpStatus.SERVICE_UNAVAILABLE;
+        return new Rejection(cause, own.value(), false);
+    }
+
+    private static @Nullable RuntimeException cause(Throwable failure) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
-            if (cause instanceof RateLimitExceededException exceeded) {
-                boolean undecided = exceeded.decision().source() == Source.UNAVAILABLE;
-                boolean overloaded = !undecided && findsItsLimit.test(exceeded.limit());
-                boolean unavailable = undecided || overloaded;
-                return new Rejection(
-                        exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status, overloaded);
-            }
-            if (cause instanceof InvalidCallException invalid) {
-                return new Rejection(invalid, HttpStatus.BAD_REQUEST.value(), false);
-            }
-            if (cause instanceof RateLimiterClosedException closed) {
-                return new Rejection(closed, HttpStatus.SERVICE_UNAVAILABLE.value(), false);
+            if (cause instanceof RateLimitExceededException
+                    || cause instanceof InvalidCallException
+                    || cause instanceof RateLimiterClosedException) {
+                return (RuntimeException) cause;
             }
         }
         return null;
@@ -121,7 +129,7 @@ public final class Rejection extends ResponseStatusException {
 
     /** Returns whether an exception is a rejection, or was caused by one. */
     public static boolean isCauseOf(Throwable failure) {
-        return in(failure, HttpStatus.TOO_MANY_REQUESTS.value(), limit -> false) != null;
+        return cause(failure) != null;
     }
 
     /** Returns whether this is the rejection that an exception is or was caused by. */

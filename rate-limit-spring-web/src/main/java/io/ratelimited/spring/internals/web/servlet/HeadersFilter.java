@@ -32,6 +32,9 @@ public final class HeadersFilter implements Filter {
     /** Names of threads that have served a request, up to their numbers: those of the pools of the servers. */
     private static final Set<String> POOLS = ConcurrentHashMap.newKeySet();
 
+    /** A server has one or two; an executor that gives each thread a name of its own must not fill the memory. */
+    private static final int MOST_POOLS = 100;
+
     private static final String RESPONSE = HeadersFilter.class.getName() + ".RESPONSE";
 
     private final RouteLimits limits;
@@ -50,7 +53,7 @@ public final class HeadersFilter implements Filter {
 
     private static void learnPool() {
         String pool = pool();
-        if (!pool.isEmpty()) {
+        if (!pool.isEmpty() && POOLS.size() < MOST_POOLS) {
             POOLS.add(pool);
         }
     }
