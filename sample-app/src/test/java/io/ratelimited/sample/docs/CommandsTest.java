@@ -45,6 +45,7 @@ class CommandsTest {
             Map.entry("mvn -pl MODULE -am verify", "mvn verify, of some modules"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
+            Map.entry(".ci/run gates", "itself, in the workflow"),
             Map.entry(".ci/run release", "itself, in the workflow"),
             Map.entry(".ci/run proofs", "itself, in the workflow"),
             Map.entry(".ci/run fuzz", "itself, by hand"),

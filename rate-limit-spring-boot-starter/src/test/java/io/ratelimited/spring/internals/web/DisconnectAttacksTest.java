@@ -74,8 +74,9 @@ class DisconnectAttacksTest {
                 "rate-limit.limits.slow.charge=0",
                 "rate-limit.limits.slow.policy=wait",
                 // Rarely Tomcat does not notice at once that a client has gone: its response ends when its time is
-                // over.
-                "spring.mvc.async.request-timeout=5s");
+                // over. That of a functional endpoint takes 30 s, for which a graceful shutdown would wait.
+                "spring.mvc.async.request-timeout=5s",
+                "server.shutdown=immediate");
     }
 
     @AfterParameterizedClassInvocation
