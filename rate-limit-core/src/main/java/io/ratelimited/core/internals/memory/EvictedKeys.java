@@ -1,6 +1,8 @@
 package io.ratelimited.core.internals.memory;
 
 import io.ratelimited.core.internals.memory.block.SaltedHash;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -39,6 +41,11 @@ final class EvictedKeys {
     private final @Nullable Cell[] cells;
     /** The prefix of the hashes that a cell belongs to, followed by a bit that ends it. */
     private final int[] prefixes;
+    /**
+     * By the position of a cell: one with other numbers that it covers and that is in its initial state later. The shared cell
+     * is kept until then.
+     */
+    private final Map<Integer, Cell> later = new ConcurrentHashMap<>();
 
     private final Object[] locks = Stream.generate(Object::new).limit(LOCKS).toArray();
 
@@ -74,7 +81,7 @@ final class EvictedKeys {
                 if (known == null) {
                     free = i;
                 } else if (prefixes[i] == whole) {
-                    cells[i] = both(known, spent, now);
+                    cells[i] = both(known, spent, i, now);
                     return;
                 }
             }
@@ -82,7 +89,7 @@ final class EvictedKeys {
                 free = makeRoom(set, whole, now);
             }
             Cell known = cells[free];
-            cells[free] = known == null ? spent : both(known, spent, now);
+            cells[free] = known == null ? spent : both(known, spent, free, now);
             prefixes[free] = known == null ? whole : common(prefixes[free], whole);
         }
     }
@@ -90,21 +97,36 @@ final class EvictedKeys {
     /**
      * A cell that covers both. Neither is used by anybody else. Where their keys have different numbers, it has those under which
      * permits come back later.
+     *
+     * @param position of the cell that covers both
      */
-    private static Cell both(Cell known, Cell added, long now) {
+    private Cell both(Cell known, Cell added, int position, long now) {
         Cell one = known.newest();
         Cell other = added.newest();
         if (one.parameters() != other.parameters()) {
             boolean slower = other.parameters().isSlowerThan(one.parameters());
             Cell last = slower ? other : one;
-            other = last.parameters().follow(slower ? one : other, now);
+            Cell faster = slower ? one : other;
+            Cell own = faster.budget().copy();
             one = last;
+            other = last.parameters().follow(faster, now);
+            if (own.nanosToInitial(now) > Math.max(one.nanosToInitial(now), other.nanosToInitial(now))) {
+                keepFor(own, position, now);
+            }
         }
         if (other.covers(one)) {
             return other;
         }
         one.absorb(other);
         return one.compacted();
+    }
+
+    /** Keeps the cell of a position until the given one is in its initial state. */
+    private void keepFor(Cell cell, int position, long now) {
+        later.merge(position, cell, (known, added) -> {
+            Cell kept = known.newest();
+            return added.nanosToInitial(now) > kept.nanosToInitial(now) ? added : kept;
+        });
     }
 
     /** The position of a cell for a new prefix: one that is free now, or the one to share. */
@@ -130,7 +152,11 @@ final class EvictedKeys {
         Cell one = cells[shared];
         Cell other = cells[merged];
         if (one != null && other != null) {
-            cells[shared] = both(one, other, now);
+            cells[shared] = both(one, other, shared, now);
+        }
+        Cell kept = later.remove(merged);
+        if (kept != null) {
+            keepFor(kept.newest(), shared, now);
         }
         prefixes[shared] = common(prefixes[shared], prefixes[merged]);
         cells[merged] = null;
@@ -170,12 +196,13 @@ final class EvictedKeys {
             for (int i = set * size; i < (set + 1) * size; i++) {
                 if (prefixes[i] == whole) {
                     cells[i] = null;
+                    later.remove(i);
                 }
             }
         }
     }
 
-    /** Drops the cells that are in their initial state, and brings the others to the present limit. */
+    /** Drops the cells all of whose keys are in their initial state, and brings the others to the present limit. */
     void forget(Predicate<Cell> isInitial) {
         for (int set = 0; set < sets; set++) {
             synchronized (lock(set)) {
@@ -183,7 +210,11 @@ final class EvictedKeys {
                     Cell cell = cells[i];
                     if (cell != null) {
                         Cell current = cell.newest();
-                        cells[i] = isInitial.test(current) ? null : current;
+                        Cell kept = later.computeIfPresent(i, (position, known) -> {
+                            Cell last = known.newest();
+                            return isInitial.test(last) ? null : last;
+                        });
+                        cells[i] = kept == null && isInitial.test(current) ? null : current;
                     }
                 }
             }

@@ -70,6 +70,29 @@ class CallersNumbersTest extends CallersNumbersContract {
         }
     }
 
+    /** The slower numbers of the other keys are full sooner, also where the numbers of the key have changed before. */
+    @Test
+    void aLargerBurstIsNotFullASecondTimeAfterAFlood() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("flood", Algorithm.TOKEN_BUCKET).rate("60/m").build(), ticker, 50);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("500/m burst 1000"));
+        int tenants = 50;
+        for (int tenant = 0; tenant < tenants; tenant++) {
+            assertThat(large.tryAcquire("tenant" + tenant, 1)).isTrue();
+            assertThat(limiter.tryAcquire("tenant" + tenant, 1)).isTrue();
+            large.tryAcquire("tenant" + tenant, 1);
+        }
+        for (int key = 0; key < 40_000; key++) {
+            limiter.tryAcquire("k" + key, 1);
+        }
+        ticker.advance(Duration.ofSeconds(75));
+        limiter.tryAcquire("sweeps", 1);
+        Threads.until(() -> limiter.keys() <= 1);
+        for (int tenant = 0; tenant < tenants; tenant++) {
+            assertThat(large.peek("tenant" + tenant, 1, 0).remaining()).isLessThanOrEqualTo(58 + 625);
+        }
+    }
+
     /** The number of keys is that for which there is memory if each has the log of the limit itself. */
     @ParameterizedTest
     @ValueSource(strings = {"10/h", "unlimited"})

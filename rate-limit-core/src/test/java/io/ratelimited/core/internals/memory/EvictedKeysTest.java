@@ -10,7 +10,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What evicted keys have spent (E1 to E3), with so few places that all keys share them. */
@@ -93,6 +95,67 @@ class EvictedKeysTest {
                 evicted.add(key, last, now);
             }
         }
+    }
+
+    /** E1: the numbers of the shared cell are slower, and it is full sooner all the same. */
+    @ParameterizedTest
+    @CsvSource({"false, 1", "true, 1", "false, 60", "true, 60"})
+    void aKeyWithALargerBurstIsCoveredUntilItWouldBeFull(boolean changedBefore, long usedOfSlower) {
+        CellParameters slower = CellFactory.parameters(
+                Limit.of("evicted", Algorithm.TOKEN_BUCKET).rate("60/m").build(), 0, 0);
+        CellParameters larger = CellFactory.parameters(
+                Limit.of("evicted", Algorithm.TOKEN_BUCKET)
+                        .rate("500/m")
+                        .burst(1_000)
+                        .build(),
+                0,
+                0);
+        if (changedBefore) {
+            larger.inheritOfOneCell(slower, 0);
+        }
+        for (int key = 0; key < 3; key++) {
+            for (int second = 0; second < 120; second++) {
+                long now = Duration.ofSeconds(second).toNanos();
+                EvictedKeys evicted = new EvictedKeys(1, 2, new SaltedHash());
+                Cell own = larger.full(0);
+                assertThat(own.take(940, 0)).isZero();
+                Cell kept = own.copy();
+                for (int added = 0; added < 3; added++) {
+                    Cell other = slower.full(0);
+                    assertThat(other.take(usedOfSlower, 0)).isZero();
+                    evicted.add(added == key ? "large" : "key" + added, added == key ? own.retire() : other, 0);
+                }
+                evicted.forget(cell -> cell.nanosToInitial(now) == 0);
+                Cell again = evicted.continued("large", now);
+                assertThat(again == null ? 1_000 : larger.follow(again, now).remaining(now))
+                        .as("key %s after %s seconds", key, second)
+                        .isLessThanOrEqualTo(kept.remaining(now));
+            }
+        }
+    }
+
+    /** A shared cell is dropped when no key that it covers has spent anything any more. */
+    @Test
+    void aCellThatIsKeptForAKeyWithALargerBurstIsDroppedThen() {
+        CellParameters slower = CellFactory.parameters(
+                Limit.of("evicted", Algorithm.TOKEN_BUCKET).rate("60/m").build(), 0, 0);
+        CellParameters larger = CellFactory.parameters(
+                Limit.of("evicted", Algorithm.TOKEN_BUCKET)
+                        .rate("500/m")
+                        .burst(1_000)
+                        .build(),
+                0,
+                0);
+        EvictedKeys evicted = new EvictedKeys(1, 1, new SaltedHash());
+        Cell own = larger.full(0);
+        assertThat(own.take(940, 0)).isZero();
+        Cell other = slower.full(0);
+        assertThat(other.take(1, 0)).isZero();
+        evicted.add("large", own.retire(), 0);
+        evicted.add("key", other.retire(), 0);
+        long full = Duration.ofSeconds(113).toNanos();
+        evicted.forget(cell -> cell.nanosToInitial(full) == 0);
+        assertThat(evicted.continued("large", full)).isNull();
     }
 
     /** E3: of many keys that share one cell, each has spent 3 of 10; another one begins with 7 left. */
