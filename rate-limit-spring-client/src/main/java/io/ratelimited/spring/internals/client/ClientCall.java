@@ -112,8 +112,10 @@ final class ClientCall {
     }
 
     private void enterLimits(Pass given) {
+        Policy policy = client.terms().policy();
+        long patience = client.terms().maxWaitNanos();
         LimitRequest[] requests =
-                client.limits().requests(client.terms().policy(), waitLeft(), client.patienceNanos(), key);
+                client.limits().requests(policy, policy == Policy.SHADOW ? patience : waitLeft(), patience, key);
         if (requests.length == 0) {
             go(given, null);
             return;
@@ -123,7 +125,7 @@ final class ClientCall {
             if (failure != null) {
                 gate.giveBack(given);
                 refused(CallResult.unwrap(failure));
-            } else if (client.terms().policy() != Policy.SHADOW && gate.holdsAgain(given)) {
+            } else if (policy != Policy.SHADOW && gate.holdsAgain(given)) {
                 // A response to another call has come while this one waited for its limits.
                 admitted.cancel();
                 gate.giveBack(given);

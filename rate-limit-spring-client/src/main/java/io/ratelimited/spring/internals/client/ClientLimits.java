@@ -20,6 +20,8 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
     /**
      * The request of a call to these limits.
      *
+     * @param maxWaitNanos how long the call can wait now, or would be able to without a dry run
+     * @param patienceNanos the longest wait that the policy allows
      * @param key null for a call without a key
      */
     LimitRequest[] requests(Policy policy, long maxWaitNanos, long patienceNanos, @Nullable Object key) {
@@ -28,9 +30,13 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
             MissingKey missing = limit.enforcement().missingKey();
             MissingKey follows = keyed && key == null ? missing : MissingKey.SHARED;
             if (follows != MissingKey.SKIP) {
+                // A call in flight of a dry run waits for no other one to end.
+                boolean waits =
+                        policy != Policy.SHADOW || !limit.limit().algorithm().countsCallsInFlight();
                 requests.add(new LimitRequest(
                         limit,
-                        new ConfiguredLimit.Enforcement(policy, maxWaitNanos, missing, limit.showsHeaders(), false),
+                        new ConfiguredLimit.Enforcement(
+                                policy, waits ? maxWaitNanos : 0, missing, limit.showsHeaders(), false),
                         limit.limiterOf(key, limit.limiter()),
                         key,
                         1,
@@ -38,7 +44,7 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
                         RateLimiter.NO_RANK,
                         null,
                         null,
-                        patienceNanos,
+                        waits ? patienceNanos : 0,
                         false));
             }
         }

@@ -90,7 +90,7 @@ public final class LimitedClient {
      *
      * @param hosts the hosts that it calls, for reports
      * @param policy REJECT, WAIT or SHADOW
-     * @param maxWaitNanos 0 unless calls wait
+     * @param maxWaitNanos 0 under REJECT; a dry run judges with it, and no call waits
      * @param key null for one state for all calls
      */
     record Terms(
@@ -176,11 +176,6 @@ public final class LimitedClient {
             Ticker real = Ticker.system();
             Runnable unused = real.schedule(real.nanos() + LOOK_NANOS, () -> cancelWhen(cancelled, entered));
         }
-    }
-
-    /** The longest wait that the policy allows. */
-    long patienceNanos() {
-        return terms.policy == Policy.WAIT ? terms.maxWaitNanos : 0;
     }
 
     /**

@@ -131,7 +131,7 @@ public final class LimitedClients {
                 obeys,
                 client.maxPause().toNanos(),
                 policy,
-                policy == Policy.WAIT ? client.maxWait().toNanos() : 0,
+                policy == Policy.REJECT ? 0 : client.maxWait().toNanos(),
                 client.key() == null || client.key().isBlank() ? null : key(name, client.key(), beans));
     }
 
