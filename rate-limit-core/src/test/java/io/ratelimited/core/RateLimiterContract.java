@@ -899,34 +899,105 @@ public abstract class RateLimiterContract {
     @ParameterizedTest
     @EnumSource(names = {"SMOOTH_BURSTY", "LEAKY_BUCKET", "WARM_UP"})
     void claimsOnOneBudgetDoNotWaitForEachOtherWhereTheNextCallerPays(Algorithm algorithm) throws Exception {
-        RateLimiter limiter = limiter(limit(algorithm));
         RateLimiter window =
-                limiter(Limit.of("beside", Algorithm.FIXED_WINDOW).rate("9/d").build());
-        List<List<Claim>> calls = List.of(
-                List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 2, 0)),
-                List.of(Claim.of(limiter, "k", 0, 0), Claim.of(limiter, "k", 2, 0), Claim.of(limiter, "k", 1, 0)),
-                List.of(Claim.of(limiter, "k", 2, 0), Claim.of(window, "k", 1, 0), Claim.of(limiter, "k", 1, 0)));
-        for (List<Claim> call : calls) {
-            for (boolean blocking : new boolean[] {true, false}) {
-                exhaust(limiter, "k");
-                Duration retryAfter = limiter.peek("k", 1, 0).retryAfter();
-                ticker.advance(retryAfter);
-                Reservation admitted = blocking
-                        ? AllOf.reserve(call)
-                        : AllOf.reserveAsync(call).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
-                assertThat(admitted.isRefused()).isFalse();
-                assertThat(admitted.waitNanos()).isZero();
-                assertThat(limiter.peek("k", 1, 0).retryAfter())
-                        .isBetween(Duration.ofMillis(300), Duration.ofMillis(900));
+                limiter(Limit.of("beside", Algorithm.FIXED_WINDOW).rate("99/d").build());
+        for (Limit limit : pacedLimits(algorithm)) {
+            RateLimiter limiter = limiter(limit);
+            List<List<Claim>> calls = List.of(
+                    List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 2, 0)),
+                    List.of(Claim.of(limiter, "k", 0, 0), Claim.of(limiter, "k", 2, 0), Claim.of(limiter, "k", 1, 0)),
+                    List.of(Claim.of(limiter, "k", 2, 0), Claim.of(window, "k", 1, 0), Claim.of(limiter, "k", 1, 0)));
+            for (List<Claim> call : calls) {
+                for (boolean blocking : new boolean[] {true, false}) {
+                    while (limiter.peek("k", 1, 0).admitted()) {
+                        limiter.reserve("k", 1, 0);
+                    }
+                    ticker.advance(limiter.peek("k", 1, 0).retryAfter());
+                    Reservation admitted = blocking
+                            ? AllOf.reserve(call)
+                            : AllOf.reserveAsync(call).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+                    assertThat(admitted.isRefused()).as("%s", limit).isFalse();
+                    assertThat(admitted.waitNanos()).isZero();
+                    assertThat(admitted.mayWait()).isFalse();
+                    assertThat(admitted.await()).isTrue();
+                    assertThat(limiter.waiting()).isZero();
+                    assertThat(limiter.peek("k", 1, 0).retryAfter())
+                            .isBetween(Duration.ofMillis(300), Duration.ofMillis(900));
+                    assertThat(limiter.blockedKeys()).isEmpty();
+                }
+            }
+            if (algorithm == Algorithm.LEAKY_BUCKET) {
+                List<Claim> tooMany = List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "k", 3, 0));
+                assertThat(AllOf.reserve(tooMany).decision().never()).isTrue();
             }
         }
-        if (algorithm == Algorithm.LEAKY_BUCKET) {
-            ticker.advance(Duration.ofSeconds(9));
-            AllOf.reserve(calls.get(0)).settle(1);
-            awaitSettled();
-            assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(200));
-            List<Claim> tooMany = List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "k", 3, 0));
-            assertThat(AllOf.reserve(tooMany).decision().never()).isTrue();
+    }
+
+    /** Also where calls are charged, keys blocked, or no call may wait. */
+    private static List<Limit> pacedLimits(Algorithm algorithm) {
+        return List.of(
+                paced("plain", algorithm).build(),
+                paced("seatless", algorithm).maxWaiting(0).build(),
+                paced("charged", algorithm).charged(true).build(),
+                paced("blocks", algorithm).block(Duration.ofMinutes(1)).build());
+    }
+
+    private static Limit.Builder paced(String name, Algorithm algorithm) {
+        Limit.Builder limit = Limit.of(name + "-" + algorithm, algorithm).rate("10/s");
+        return algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(1)) : limit.burst(5);
+    }
+
+    /** A call that waits goes when its first claim may go. */
+    @Test
+    void claimsOnOneBudgetWaitOnce() throws Exception {
+        for (Limit limit : pacedLimits(Algorithm.LEAKY_BUCKET)) {
+            RateLimiter limiter = limiter(limit);
+            long longest = Duration.ofMillis(limit.maxWaiting() == 0 ? 0 : 250).toNanos();
+            List<Claim> call = List.of(Claim.of(limiter, "k", 2, longest), Claim.of(limiter, "k", 1, longest));
+            assertThat(AllOf.reserve(call).waitNanos()).as("%s", limit).isZero();
+            ticker.advance(Duration.ofMillis(100));
+            Reservation second = AllOf.reserve(call);
+            assertThat(second.isRefused()).isEqualTo(longest == 0);
+            if (longest > 0) {
+                assertThat(second.waitNanos()).isEqualTo(Duration.ofMillis(200).toNanos());
+                CompletableFuture<Boolean> waiting = second.awaitAsync();
+                assertThat(limiter.waiting()).isOne();
+                ticker.advance(Duration.ofMillis(200));
+                assertThat(waiting.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+                assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(300));
+            }
+        }
+    }
+
+    /** Each claim costs what it is charged, and gives nothing back of the other one. */
+    @Test
+    void claimsOnOneBudgetAreSettledApart() {
+        for (Limit limit : pacedLimits(Algorithm.LEAKY_BUCKET)) {
+            RateLimiter limiter = limiter(limit);
+            for (int charged : new int[] {1, 0}) {
+                Reservation call = AllOf.reserve(List.of(
+                        Claim.of(limiter, "k", charged == 0 ? 1 : 2, 0),
+                        Claim.of(limiter, "k", charged == 0 ? 2 : 1, 0)));
+                assertThat(call.isRefused()).as("%s", limit).isFalse();
+                AllOf.member(call, charged).settle(0);
+                call.release();
+                awaitSettled();
+                // Permits that others have reserved behind stay taken.
+                assertThat(limiter.peek("k", 1, 0).retryAfter())
+                        .as("%s", limit)
+                        .isEqualTo(Duration.ofMillis(charged == 0 ? 300 : 200));
+                ticker.advance(Duration.ofSeconds(9));
+                Reservation both = AllOf.reserve(List.of(Claim.of(limiter, "k", 2, 0), Claim.of(limiter, "k", 2, 0)));
+                assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(400));
+                if (charged == 0) {
+                    both.cancel();
+                } else {
+                    both.settle(0);
+                }
+                awaitSettled();
+                assertThat(limiter.tryAcquire("k", 1)).isTrue();
+                ticker.advance(Duration.ofSeconds(9));
+            }
         }
     }
 

@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -50,6 +51,31 @@ class OutageTogetherTest {
             assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
         }
         assertThat(waiting.peek("k", 1, 0).remaining()).isEqualTo(left);
+    }
+
+    /** Also where calls are charged, or none may wait. */
+    @ParameterizedTest
+    @EnumSource(names = {"SMOOTH_BURSTY", "LEAKY_BUCKET"})
+    void claimsOnOneBudgetDoNotWaitForEachOther(Algorithm algorithm) throws Exception {
+        FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RateLimiter charged = far.limiter(
+                Limit.of("charged", algorithm).rate("10/s").burst(5).charged(true).build());
+        RateLimiter seatless = far.limiter(
+                Limit.of("seatless", algorithm).rate("10/s").burst(5).maxWaiting(0).build());
+        far.cut();
+        for (RateLimiter limiter : List.of(charged, seatless)) {
+            for (Function<List<Claim>, Reservation> reserve : BOTH) {
+                List<Claim> claims = List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 2, 0));
+                Reservation call = reserve.apply(claims);
+                for (int i = 0; i < 100 && call.isRefused(); i++) {
+                    Thread.sleep(20);
+                    call = reserve.apply(claims);
+                }
+                assertThat(call.isRefused()).isFalse();
+                assertThat(call.mayWait()).isFalse();
+                assertThat(AllOf.member(call, 1).decision().source()).isEqualTo(Decision.Source.FALLBACK);
+            }
+        }
     }
 
     /** It asks for nothing that Redis would have to give. */

@@ -36,8 +36,8 @@ import org.jspecify.annotations.Nullable;
  * cached decisions reject the same claims: until a retry can succeed, and for at most one second.
  *
  * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
- * retry time, and does not wait for itself. Permits for calls in flight, and those for which the next caller pays, are one
- * claim then.
+ * retry time, and does not wait for itself. Permits for calls in flight are one claim then; where the next caller pays, the later
+ * claims {@linkplain #goesWithEarlier go with the first}.
  *
  * <p>Permits for calls in flight are taken last, in one {@linkplain #places order}. A call that waits for other limits takes them
  * after that wait, if its maximum wait for them is as long, or the limit is adaptive; and one that waits for a permit of one limit
@@ -195,15 +195,14 @@ public final class AllOf {
     }
 
     /**
-     * Returns the claims with those of the same limit and key as one, where they would wait for each other if they were taken one by
-     * one: the first of them has all of their permits, the others none. Of places, two such calls could hold one each; where the
-     * next caller pays, a call would wait for its own first claim.
+     * Returns the claims with those for places of the same limit and key as one: the first of them has all of their permits, the
+     * others none. Taken one by one, two such calls could hold one permit each and wait for each other.
      */
-    static Claim[] joined(Claim[] claims) {
+    static Claim[] joiningPlaces(Claim[] claims) {
         Claim[] joined = claims;
         for (int i = 1; i < claims.length; i++) {
-            int first = firstOfBudget(claims, i);
-            if (first < i && isTakenWhole(claims[i])) {
+            int first = isPlace(claims[i]) ? firstOfBudget(claims, i) : i;
+            if (first < i) {
                 joined = joined == claims ? claims.clone() : joined;
                 joined[first] = withPermits(joined[first], sum(joined[first].permits(), claims[i].permits()));
                 joined[i] = withPermits(claims[i], 0);
@@ -220,9 +219,15 @@ public final class AllOf {
         return first;
     }
 
-    private static boolean isTakenWhole(Claim claim) {
-        Algorithm algorithm = claim.limiter().limit().algorithm();
-        return algorithm.countsCallsInFlight() || algorithm.family() == Algorithm.Family.PACED;
+    /**
+     * Returns whether a claim goes as soon as an earlier one with the same limit and key, however long it would have to wait: where
+     * the next caller pays, a call would wait for its own first claim. All of their permits have been asked for together.
+     */
+    static boolean goesWithEarlier(Claim[] claims, int number) {
+        Claim claim = claims[number];
+        return number > 0
+                && claim.limiter().limit().algorithm().family() == Algorithm.Family.PACED
+                && permitsTogether(claims, number) > claim.permits();
     }
 
     /** Returns the claim with another number of permits. */

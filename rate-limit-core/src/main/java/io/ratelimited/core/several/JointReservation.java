@@ -290,9 +290,11 @@ class JointReservation implements Reservation {
         Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
-        for (Reservation member : members()) {
+        Reservation[] members = members();
+        // The newest first, since permits come back while none are reserved behind them.
+        for (int i = members.length - 1; i >= 0; i--) {
             try {
-                member.settle(permits, mayBlock);
+                members[i].settle(permits, mayBlock);
                 settled++;
             } catch (UnsupportedOperationException ex) {
                 refusal = ex;

@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
@@ -43,7 +44,7 @@ final class MemoryClaims {
     private static @Nullable Reservation take(
             Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
         boolean places = hasPlaces(stated);
-        Claim[] claims = AllOf.joined(stated);
+        Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
         while (true) {
@@ -153,7 +154,10 @@ final class MemoryClaims {
             if (places && AllOf.isPlace(claim)) {
                 continue;
             }
-            members[i] = ((MemoryLimiter) claim.limiter()).reserveAsked(members[i], claim.maxWaitNanos());
+            MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
+            members[i] = AllOf.goesWithEarlier(claims, i)
+                    ? WithEarlier.of(limiter.reserveAsked(members[i], WaitingRoom.WITH_EARLIER))
+                    : limiter.reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;
             }

@@ -27,4 +27,17 @@ record StatedClaim(
                 claim.isExemptFromBlocks(),
                 isUndecided);
     }
+
+    /** A claim with another maximum wait. */
+    StatedClaim(Claim claim, long maxWaitNanos) {
+        this(
+                claim.limiter(),
+                claim.key(),
+                claim.permits(),
+                maxWaitNanos,
+                claim.rank(),
+                claim.patienceNanos(),
+                claim.isExemptFromBlocks(),
+                claim.isUndecided());
+    }
 }

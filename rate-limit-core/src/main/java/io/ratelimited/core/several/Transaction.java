@@ -4,6 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -69,7 +70,7 @@ final class Transaction {
             BiFunction<Claim, Long, CompletionStage<Decision>> ask,
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
-        this.claims = AllOf.joined(claims);
+        this.claims = AllOf.joiningPlaces(claims);
         this.wait = othersWaitNanos;
         this.ask = ask;
         this.take = take;
@@ -317,10 +318,13 @@ final class Transaction {
 
     /** Kept as soon as it is here, to be undone if another one fails. */
     private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
-        return take.apply(stated(claims[number], isLast)).thenApply(one -> {
-            taken[number] = one;
-            return one;
-        });
+        boolean withEarlier = AllOf.goesWithEarlier(claims, number);
+        Claim claim = stated(claims[number], isLast);
+        return take.apply(withEarlier ? new StatedClaim(claim, WaitingRoom.WITH_EARLIER) : claim)
+                .thenApply(one -> {
+                    taken[number] = withEarlier ? WithEarlier.of(one) : one;
+                    return taken[number];
+                });
     }
 
     /** Takes places one after the other, in their order; those behind one for which the call waits, later. */

@@ -236,7 +236,7 @@ final class LocalFallback {
                 whole,
                 key(text),
                 wanted.permits(),
-                byRefusal ? wanted.patience() : Long.MAX_VALUE,
+                byRefusal ? Math.max(wanted.maxWait(), wanted.patience()) : Long.MAX_VALUE,
                 RateLimiter.NO_RANK,
                 wanted.patience(),
                 wanted.exempt()));

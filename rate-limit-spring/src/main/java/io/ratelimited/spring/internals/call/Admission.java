@@ -262,8 +262,9 @@ public final class Admission {
         }
     }
 
+    /** The newest first, since permits come back while none are reserved behind them. */
     private void forEach(BiConsumer<LimitRequest, Reservation> action) {
-        for (int i = 0; reservation != null && i < enforced.length; i++) {
+        for (int i = enforced.length - 1; reservation != null && i >= 0; i--) {
             action.accept(enforced[i], AllOf.member(reservation, i));
         }
         for (Held shadow : shadows) {
