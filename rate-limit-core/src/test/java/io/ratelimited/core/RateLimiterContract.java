@@ -947,6 +947,34 @@ public abstract class RateLimiterContract {
         return algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(1)) : limit.burst(5);
     }
 
+    /** Where calls are charged, a claim of no permits is asked as one of a single permit: before the others take theirs. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void aClaimOfNoPermitsDoesNotWaitForAnotherOfItsCall(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm).toBuilder().charged(true).build());
+        long permits = hasCapacity(algorithm) ? 5 : 1;
+        for (boolean blocking : new boolean[] {true, false}) {
+            ticker.advance(Duration.ofSeconds(9));
+            exhaust(limiter, "k");
+            do {
+                ticker.advance(Duration.ofMillis(100));
+            } while (!limiter.peek("k", permits, 0).admitted());
+            for (long maxWait : new long[] {0, Duration.ofHours(1).toNanos()}) {
+                List<Claim> call =
+                        List.of(Claim.of(limiter, "k", permits, maxWait), Claim.of(limiter, "k", 0, maxWait));
+                Reservation admitted = blocking
+                        ? AllOf.reserve(call)
+                        : AllOf.reserveAsync(call).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+                assertThat(admitted.isRefused()).isFalse();
+                assertThat(admitted.waitNanos()).isZero();
+                admitted.cancel();
+                awaitSettled();
+            }
+        }
+    }
+
     /** A call that waits goes when its first claim may go. */
     @Test
     void claimsOnOneBudgetWaitOnce() throws Exception {

@@ -58,10 +58,16 @@ class OutageTogetherTest {
     @EnumSource(names = {"SMOOTH_BURSTY", "LEAKY_BUCKET"})
     void claimsOnOneBudgetDoNotWaitForEachOther(Algorithm algorithm) throws Exception {
         FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
-        RateLimiter charged = far.limiter(
-                Limit.of("charged", algorithm).rate("10/s").burst(5).charged(true).build());
-        RateLimiter seatless = far.limiter(
-                Limit.of("seatless", algorithm).rate("10/s").burst(5).maxWaiting(0).build());
+        RateLimiter charged = far.limiter(Limit.of("charged", algorithm)
+                .rate("10/s")
+                .burst(5)
+                .charged(true)
+                .build());
+        RateLimiter seatless = far.limiter(Limit.of("seatless", algorithm)
+                .rate("10/s")
+                .burst(5)
+                .maxWaiting(0)
+                .build());
         far.cut();
         for (RateLimiter limiter : List.of(charged, seatless)) {
             for (Function<List<Claim>, Reservation> reserve : BOTH) {

@@ -166,7 +166,10 @@ final class Transaction {
         return retry == null || retry.compareTo(LONGEST_KNOWN) > 0 ? LONGEST_KNOWN.toNanos() : retry.toNanos();
     }
 
-    /** The groups in memory or of other backends; those of a single place last. */
+    /**
+     * The groups in memory or of other backends; those of a single place last. One of nothing comes first: where calls are charged
+     * it is asked as one of a permit, which another claim of the call must not have taken.
+     */
     private List<Group> groups(boolean inMemory) {
         List<Group> groups = new ArrayList<>();
         for (int i = 0; i < claims.length; i++) {
@@ -184,9 +187,13 @@ final class Transaction {
                 group.numbers.add(i);
             }
         }
-        groups.sort(Comparator.comparing(
-                group -> group.numbers.size() == 1 && AllOf.isPlace(claims[group.numbers.get(0)])));
+        groups.sort(Comparator.comparingInt(this::order));
         return groups;
+    }
+
+    private int order(Group group) {
+        Claim first = claims[group.numbers.get(0)];
+        return group.numbers.size() == 1 && AllOf.isPlace(first) ? 1 : first.permits() == 0 ? -1 : 0;
     }
 
     /** A claim that asks for nothing is decided by itself. */
