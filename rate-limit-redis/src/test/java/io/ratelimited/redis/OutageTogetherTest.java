@@ -12,6 +12,7 @@ import io.ratelimited.core.several.Claim;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Function;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -81,6 +82,26 @@ class OutageTogetherTest {
                 assertThat(call.mayWait()).isFalse();
                 assertThat(AllOf.member(call, 1).decision().source()).isEqualTo(Decision.Source.FALLBACK);
             }
+        }
+    }
+
+    @Test
+    void aClaimThatGoesWithAnotherOfItsCallIsNoViolation() {
+        FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RateLimiter limiter = far.limiter(Limit.of("blocks", Algorithm.LEAKY_BUCKET)
+                .rate("10/h")
+                .burst(5)
+                .block(Duration.ofHours(1))
+                .build());
+        far.cut();
+        for (Function<List<Claim>, Reservation> reserve : BOTH) {
+            int blocked = BOTH.indexOf(reserve);
+            String key = "k" + blocked;
+            Reservation call = reserve.apply(List.of(Claim.of(limiter, key, 1, 0), Claim.of(limiter, key, 2, 0)));
+            assertThat(call.isRefused()).isFalse();
+            assertThat(limiter.blockedKeys()).hasSize(blocked);
+            assertThat(limiter.reserve(key, 1, 0).isRefused()).isTrue();
+            assertThat(limiter.blockedKeys()).hasSize(blocked + 1);
         }
     }
 
