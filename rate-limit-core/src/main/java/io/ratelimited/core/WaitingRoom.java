@@ -18,12 +18,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class WaitingRoom {
 
-    /**
-     * The maximum wait of a claim that goes as soon as an earlier claim of its call: no time is too long, and it needs no queue
-     * position.
-     */
-    public static final long WITH_EARLIER = Long.MIN_VALUE;
-
     /** Stands for the callers without a key. */
     private static final Object NO_KEY = new Object();
 
@@ -71,12 +65,11 @@ public final class WaitingRoom {
      * Returns the maximum wait of a new caller, in nanoseconds.
      *
      * @param key the key of the caller; null without a key
-     * @param maxWaitNanos 0 for none; {@link #WITH_EARLIER}
      * @return the given maximum wait; 0 if the queue is full, or callers with the key take half of it
      */
     public long longestWait(@Nullable Object key, long maxWaitNanos) {
         if (maxWaitNanos <= 0) {
-            return maxWaitNanos == WITH_EARLIER ? Limit.LONGEST : 0;
+            return 0;
         }
         if (key != null && !keyed) {
             keyed = true;

@@ -933,11 +933,10 @@ public abstract class RateLimiterContract {
         }
     }
 
-    /** Also where calls are charged, keys blocked, or no call may wait. */
+    /** Also where calls are charged, or keys blocked. */
     private static List<Limit> pacedLimits(Algorithm algorithm) {
         return List.of(
                 paced("plain", algorithm).build(),
-                paced("seatless", algorithm).maxWaiting(0).build(),
                 paced("charged", algorithm).charged(true).build(),
                 paced("blocks", algorithm).block(Duration.ofMinutes(1)).build());
     }

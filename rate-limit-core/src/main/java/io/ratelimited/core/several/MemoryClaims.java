@@ -2,7 +2,6 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
@@ -156,7 +155,7 @@ final class MemoryClaims {
             }
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
             members[i] = AllOf.goesWithEarlier(claims, i)
-                    ? WithEarlier.of(limiter.reserveAsked(members[i], WaitingRoom.WITH_EARLIER))
+                    ? WithEarlier.of(limiter.reserveAsked(members[i], Long.MAX_VALUE))
                     : limiter.reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;

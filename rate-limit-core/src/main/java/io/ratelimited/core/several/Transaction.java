@@ -4,7 +4,6 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.core.WaitingRoom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -327,7 +326,7 @@ final class Transaction {
     private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
         boolean withEarlier = AllOf.goesWithEarlier(claims, number);
         Claim claim = stated(claims[number], isLast);
-        return take.apply(withEarlier ? new StatedClaim(claim, WaitingRoom.WITH_EARLIER) : claim)
+        return take.apply(withEarlier ? new StatedClaim(claim, Long.MAX_VALUE) : claim)
                 .thenApply(one -> {
                     taken[number] = withEarlier ? WithEarlier.of(one) : one;
                     return taken[number];

@@ -360,7 +360,7 @@ public class CellRateLimiter implements MemoryLimiter {
         }
         // It may wait for, or be refused by, permits that another call holds for a moment.
         first.cancel();
-        return maxWaitNanos != 0
+        return maxWaitNanos > 0
                 ? JointLocks.alone(whole, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
                 : JointLocks.again(whole, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
     }

@@ -61,10 +61,7 @@ final class LocalBudgets {
         passTime(present);
         CellRateLimiter current = limiter;
         if (current == null || !limit.equals(whole) || sharers != nodes) {
-            // Calls do not wait here: the queue of the limit itself has said how long each may wait.
-            Limit share = InstanceShare.of(limit, sharers).toBuilder()
-                    .maxWaiting(Math.max(1, limit.maxWaiting()))
-                    .build();
+            Limit share = InstanceShare.of(limit, sharers);
             if (current == null || current.limit().algorithm() != share.algorithm()) {
                 boolean window = share.algorithm().family() == Family.WINDOW;
                 current = new CellRateLimiter(share, window ? ticker : outageTime, () -> maximumKeys);
