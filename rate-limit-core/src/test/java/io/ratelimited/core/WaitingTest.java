@@ -166,22 +166,7 @@ class WaitingTest {
     @Test
     void aCallerWhoseAlarmCannotBeSetFailsAndGivesEverythingBack() throws Exception {
         Error noThread = new Error("unable to create native thread");
-        Ticker broken = new Ticker() {
-            @Override
-            public long nanos() {
-                return ticker.nanos();
-            }
-
-            @Override
-            public long epochNanos() {
-                return ticker.epochNanos();
-            }
-
-            @Override
-            public void sleepUntil(long deadline) throws InterruptedException {
-                ticker.sleepUntil(deadline);
-            }
-
+        Ticker broken = new DelegatingTicker(ticker) {
             @Override
             public Runnable schedule(long deadline, Runnable task) {
                 throw noThread;
