@@ -1,5 +1,6 @@
 package io.ratelimited.core.internals.memory;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.internals.memory.block.SaltedHash;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -107,10 +108,12 @@ final class EvictedKeys {
             boolean slower = other.parameters().isSlowerThan(one.parameters());
             Cell last = slower ? other : one;
             Cell faster = slower ? one : other;
-            Cell own = faster.budget().copy();
+            // A window ends at the same time under any number, and the copy of a log is as long as the log.
+            boolean window = last.parameters().limit().algorithm().family() == Algorithm.Family.WINDOW;
+            Cell own = window ? null : faster.budget().copy();
             one = last;
             other = last.parameters().follow(faster, now);
-            if (own.nanosToInitial(now) > Math.max(one.nanosToInitial(now), other.nanosToInitial(now))) {
+            if (own != null && own.nanosToInitial(now) > Math.max(one.nanosToInitial(now), other.nanosToInitial(now))) {
                 keepFor(own, position, now);
             }
         }
