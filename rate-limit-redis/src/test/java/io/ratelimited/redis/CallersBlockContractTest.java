@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Callers with their own numbers are blocked by them as if they were the limit. */
-@Tag("once")
+@Tag("proof")
 class CallersBlockContractTest extends BlockContract {
 
     @RegisterExtension

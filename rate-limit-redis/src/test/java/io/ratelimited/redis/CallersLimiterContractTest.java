@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Callers with their own numbers are limited by them as if they were the limit, whatever the limit of all is. */
-@Tag("once")
+@Tag("proof")
 class CallersLimiterContractTest extends RateLimiterContract {
 
     @RegisterExtension

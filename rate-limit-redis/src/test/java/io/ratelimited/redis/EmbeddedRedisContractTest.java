@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Where there is a server on the path, which the other tests use, the contract is held on that of the jar as well. */
-@Tag("once")
+@Tag("proof")
 class EmbeddedRedisContractTest extends RateLimiterContract {
 
     @RegisterExtension

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Where nodes tell scripts the time. */
-@Tag("once")
+@Tag("proof")
 class NodeTimeContractTest extends RateLimiterContract {
 
     @RegisterExtension

@@ -40,6 +40,7 @@ class MutantsTest {
 
     @ParameterizedTest
     @MethodSource("mutants")
+    @Tag("proof")
     void aMutantFindsWhatItChanges(Mutant mutant, @TempDir Path classes) throws IOException {
         mutant.writeTo(classes);
         assertThat(classes).isNotEmptyDirectory();

@@ -61,7 +61,7 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** The pages on charging, and the login without Spring Security: their snippets, in applications that run. */
-@Tag("once")
+@Tag("proof")
 class ChargingPageTest {
 
     private static final String PAGE = "charging.md";

@@ -20,7 +20,7 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** The page of errors has a section for every code: what it shows as wrong is reported with the code, and what is right is not. */
-@Tag("once")
+@Tag("proof")
 @ExtendWith(OutputCaptureExtension.class)
 class ErrorsPageTest {
 

@@ -32,7 +32,7 @@ import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
 /** The recipe for a lockout, and that for users of {@code application.yml}, as the page on guessing of passwords has them. */
-@Tag("once")
+@Tag("proof")
 class LockoutPageTest {
 
     private static final String PAGE = "stop-guessing-passwords.md";

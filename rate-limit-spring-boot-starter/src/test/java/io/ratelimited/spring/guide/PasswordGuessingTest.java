@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(
         value = Kind.class,
         names = {"TOMCAT", "REACTOR_NETTY"})
-@Tag("once")
+@Tag("proof")
 class PasswordGuessingTest {
 
     private static final String PAGE = "stop-guessing-passwords.md";

@@ -44,7 +44,7 @@ import org.yaml.snakeyaml.Yaml;
  * One web application that has copied every snippet of README and the guide, with Spring Security and Redis: all names go
  * together, and no page sets what another sets otherwise.
  */
-@Tag("once")
+@Tag("proof")
 class WholeGuideTest {
 
     /**

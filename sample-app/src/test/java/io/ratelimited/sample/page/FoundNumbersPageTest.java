@@ -19,7 +19,7 @@ import org.springframework.test.util.ReflectionTestUtils;
 
 /** Runs whose number is found or only known at the end: ADAPTIVE, charges, and the curve of other rates. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
-@Tag("once")
+@Tag("proof")
 class FoundNumbersPageTest extends LivePage {
 
     @Autowired

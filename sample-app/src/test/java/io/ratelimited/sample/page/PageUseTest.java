@@ -31,7 +31,7 @@ import org.springframework.util.ReflectionUtils;
 
 /** What visitors do with the live page besides runs: controls, copies, the keyboard, themes and small screens. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
-@Tag("once")
+@Tag("proof")
 class PageUseTest extends LivePage {
 
     private static final String DARK = "rgb(16, 21, 28)";
@@ -54,12 +54,6 @@ class PageUseTest extends LivePage {
     }
 
     /** Annotation and yml are both started, and both make the limit that the page has made by its controls. */
-    @Test
-    void theCopiedAnnotationCompilesAndMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
-        assertCopiesMakeTheLimitsOfThePage(List.of("token-bucket", "concurrency", "adaptive"), directory);
-    }
-
-    @Tag("proof")
     @Test
     void theCopiedAnnotationOfEveryAlgorithmMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
         List<?> algorithms = (List<?>) browser.script(
@@ -178,7 +172,6 @@ class PageUseTest extends LivePage {
         assertAccessible(width, theme);
     }
 
-    @Tag("proof")
     @ParameterizedTest
     @CsvSource({"1360, light", "1360, dark", "360, light"})
     void axeFindsNothingOnOtherScreensAndThemesEither(int width, String theme) throws IOException {

@@ -2,11 +2,13 @@ package io.ratelimited.sample.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 
 /** A run of calls to the partner, from the page. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
+@Tag("proof")
 class PartnerRunTest extends LivePage {
 
     @Test

@@ -4,11 +4,11 @@ import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 
-/** The same on Jetty. */
+/** The same on the other servers. */
 @Tag("proof")
 final class CredentialsAttacksProofTest extends CredentialsAttacksTest {
 
     static Stream<Kind> kinds() {
-        return Stream.of(Kind.JETTY);
+        return Stream.of(Kind.JETTY, Kind.REACTOR_NETTY);
     }
 }
