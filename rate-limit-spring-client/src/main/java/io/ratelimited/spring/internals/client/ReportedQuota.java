@@ -43,6 +43,7 @@ final class ReportedQuota {
         ofCalls = told.ofCalls();
         costs = new CallCosts(calls);
         scope = Scope.of(pass.place());
+        last = pass.sentAt();
         count(pass, now);
         // Those that were counted before may be calls of this side whose responses have not named the quota.
         long counted = ofCalls ? Math.min(RecentCalls.MAX_CALLS, size - told.remaining()) : 0;

@@ -13,6 +13,7 @@ import io.ratelimited.spring.internals.client.ClientGate.Entered;
 import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import java.net.URI;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
@@ -72,6 +73,19 @@ class ExtremeAnswersTest {
         ticker.advanceNanos(MAX_PAUSE - 1);
         assertThat(next).isNotDone();
         ticker.advanceNanos(1);
+        assertThat(next).isCompletedWithValueMatching(entered -> entered.pass() != null);
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {Long.MIN_VALUE, -3600 * SECOND, 0, Long.MAX_VALUE - SECOND})
+    void callsAreSpreadWhateverTimeTheClockShows(long start) {
+        ManualTicker clock = new ManualTicker(start, Instant.EPOCH);
+        ClientGate gate = new ClientGate("", null, new WaitingRoom(clock, () -> 1_000), clock, MAX_PAUSE);
+        Pass pass = gate.enter("", 0).join().pass();
+        gate.answered(pass, new ResponseLimits(0, List.of(new Quota("a", 100, 9, MAX_PAUSE, MAX_PAUSE))), false);
+        CompletableFuture<Entered> next = gate.enter("", 10 * SECOND);
+        assertThat(next).isNotDone();
+        clock.advanceNanos(6 * SECOND);
         assertThat(next).isCompletedWithValueMatching(entered -> entered.pass() != null);
     }
 
