@@ -15,9 +15,12 @@ import org.jspecify.annotations.Nullable;
  * <ol>
  *   <li>No call proceeds during a pause, whatever its place. After a pause one call proceeds alone, and the others follow its
  *       response.
- *   <li>A quota holds the calls to the {@link Scope} in which responses have named it: one path at first.
+ *   <li>A quota is known by its name, its limit and the host. It holds the calls to the {@link Scope} in which responses have
+ *       named it: one path at first.
+ *   <li>A path leaves the scope when a response names other quotas, or when a later call succeeds and its response names none.
+ *       This ends a quota of one path.
  *   <li>A quota is over {@code maxPause} after the last response that named it. Then one call proceeds alone in its scope, and
- *       the others there follow its response. A success of a later call in its scope that does not name it ends it.
+ *       the others there follow its response. A response that does not name it, as above, ends it.
  * </ol>
  */
 final class ClientPace {
@@ -218,8 +221,10 @@ final class ClientPace {
         List<ReportedQuota> named = new ArrayList<>();
         for (Quota unbounded : answer.quotas()) {
             Quota told = bounded(unbounded);
-            ReportedQuota known =
-                    quotas.stream().filter(quota -> quota.is(told)).findFirst().orElse(null);
+            ReportedQuota known = quotas.stream()
+                    .filter(quota -> quota.is(told, pass.place))
+                    .findFirst()
+                    .orElse(null);
             if (known == null) {
                 known = new ReportedQuota(maxPause, calls, told, pass, now);
             } else {
@@ -229,7 +234,8 @@ final class ClientPace {
         }
         quotas.removeAll(named);
         quotas.removeIf(quota -> quota.covers(pass.place)
-                && (named.isEmpty() ? !refused && quota.isBefore(pass) : !quota.isKeptWithout(pass)));
+                && (!named.isEmpty() || (!refused && quota.isBefore(pass)))
+                && !quota.isKeptWithout(pass));
         quotas.addAll(named);
         if (quotas.size() > MOST_QUOTAS) {
             quotas.subList(0, quotas.size() - MOST_QUOTAS).clear();

@@ -66,9 +66,13 @@ final class ReportedQuota {
 
     /** Counts the calls of a new scope. */
     private void count(Pass pass, long now) {
-        inFlight = calls.inFlight(scope);
-        last = ClientPace.later(last, calls.lastSent(scope, pass.sentAt()));
+        keepSent(ClientPace.later(last, pass.sentAt()));
         recent.add(now);
+    }
+
+    private void keepSent(long lastKnown) {
+        inFlight = calls.inFlight(scope);
+        last = calls.lastSent(scope, lastKnown);
     }
 
     /** Returns how many calls a quota is good for, if each takes as much as the largest of the last. */
@@ -91,8 +95,9 @@ final class ReportedQuota {
         toldBy = calls.ended();
     }
 
-    boolean is(Quota told) {
-        return name.equals(told.name()) && size == told.quota();
+    /** Returns whether a response from a place names this quota. */
+    boolean is(Quota told, String place) {
+        return name.equals(told.name()) && size == told.quota() && scope.isOnHostOf(place);
     }
 
     boolean covers(String place) {
@@ -116,16 +121,16 @@ final class ReportedQuota {
     }
 
     /**
-     * Takes a response into account that names other quotas: its place is not of the scope.
+     * Takes a response into account that does not name the quota: its place is not of the scope.
      *
      * @return whether the quota is kept, for other places
      */
     boolean isKeptWithout(Pass pass) {
-        if (over || !scope.canExclude()) {
+        if (over || scope.isOnePlace()) {
             return false;
         }
         scope = scope.excluding(pass.place());
-        inFlight = calls.inFlight(scope);
+        keepSent(last);
         return true;
     }
 

@@ -214,6 +214,33 @@ class ClientAttacksTest {
         });
     }
 
+    /** No host knows what the service has counted for another. */
+    @ParameterizedTest
+    @ValueSource(strings = {"a", "b"})
+    void aQuotaOfAnotherHostIsAnotherQuota(String usedUp) {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.clients.partner.hosts=*.partner.example",
+                        "rate-limit.clients.partner.policy=reject")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://a.partner.example"));
+                    for (String host : List.of("a", "b", "a", "b")) {
+                        client.enterAsync(requestTo(host), null)
+                                .thenAccept(call -> call.answered(200, dialect(100, host.equals(usedUp) ? 0 : 99)));
+                    }
+                    for (String host : List.of("a", "b", "c")) {
+                        assertThat(client.enterAsync(requestTo(host), null).isCompletedExceptionally())
+                                .as(host)
+                                .isEqualTo(host.equals(usedUp));
+                    }
+                });
+    }
+
+    private static OutgoingRequest requestTo(String host) {
+        return new OutgoingRequest("GET", URI.create("https://" + host + ".partner.example/x"), name -> null);
+    }
+
     @Test
     void aPathThatNamesAnotherQuotaIsLeftOutOfTheQuotaAroundIt() {
         runner("rate-limit.clients.partner.policy=reject").run(context -> {
@@ -229,6 +256,70 @@ class ClientAttacksTest {
             client.enter(request("/a/5")).answered(200, dialect(5_000, 0));
             assertRefusedBy("clients.partner", client, "/a/search");
         });
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {20, 21, 50})
+    void pathsThatNameAnotherQuotaDoNotEndTheQuotaAroundThem(int paths) {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/api/users/1")).answered(200, dialect(600, 400));
+            client.enter(request("/api/apps")).answered(200, dialect(600, 399));
+            List<ClientCall> others = new ArrayList<>();
+            for (int i = 0; i < paths; i++) {
+                others.add(client.enter(request("/api/groups/" + i)));
+            }
+            client.enter(request("/api/users/2")).answered(200, dialect(600, 0));
+            others.forEach(call -> call.answered(200, dialect(500, 300)));
+            assertRefusedBy("clients.partner", client, "/api/users/3");
+            client.enter(request("/api/groups/" + (paths - 1)));
+        });
+    }
+
+    /** As an endpoint for health, which no service counts. */
+    @Test
+    void aPathThatSaysNothingIsLeftOutOfTheQuotaAroundIt() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/orders")).answered(200, dialect(10, 9));
+            client.enter(request("/users")).answered(200, dialect(10, 8));
+            client.enter(request("/health")).answered(200, name -> null);
+            client.enter(request("/orders")).answered(200, dialect(10, 0));
+            assertRefusedBy("clients.partner", client, "/users");
+            for (int i = 0; i < 10; i++) {
+                client.enter(request("/health")).answered(200, name -> null);
+            }
+            assertRefusedBy("clients.partner", client, "/orders");
+            assertRefusedBy("clients.partner", client, "/other");
+        });
+    }
+
+    @Test
+    void aServiceWithoutFieldsAnyMoreHoldsNoCallForLongerThanAPause() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/users/1")).answered(200, yearly(3));
+            client.enter(request("/users/2")).answered(200, yearly(2));
+            List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
+            for (int i = 3; i < 40; i++) {
+                calls.add(client.enterAsync(request("/users/" + i), null));
+                calls.get(calls.size() - 1).thenAccept(call -> call.answered(200, name -> null));
+            }
+            assertThat(calls).noneMatch(CompletableFuture::isDone);
+            ticker.advance(Duration.ofSeconds(60));
+            assertThat(calls).allMatch(CompletableFuture::isDone);
+            for (int i = 0; i < 100; i++) {
+                admitted(client, "/users/" + i).answered(200, name -> null);
+            }
+        });
+    }
+
+    private static Function<String, List<String>> yearly(long remaining) {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of("\"x\";r=" + remaining + ";t=31536000");
+            case "RateLimit-Policy" -> List.of("\"x\";q=1000;w=31536000");
+            default -> null;
+        };
     }
 
     private static Function<String, List<String>> dialect(long limit, long remaining) {
@@ -404,11 +495,7 @@ class ClientAttacksTest {
         runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
             ClientCall early = client.enter(request("/export"));
-            client.enter(request("/export")).answered(200, name -> switch (name) {
-                case "RateLimit" -> List.of("\"x\";r=2;t=31536000");
-                case "RateLimit-Policy" -> List.of("\"x\";q=1000;w=31536000");
-                default -> null;
-            });
+            client.enter(request("/export")).answered(200, yearly(2));
             early.answered(200, name -> null);
             CompletableFuture<ClientCall> call = client.enterAsync(request("/export"), null);
             assertThat(call).as("an answer to an earlier call ends nothing").isNotDone();
