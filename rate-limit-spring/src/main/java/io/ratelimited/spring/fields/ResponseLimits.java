@@ -1,6 +1,7 @@
 package io.ratelimited.spring.fields;
 
 import java.util.List;
+import java.util.Objects;
 
 /**
  * The rate limit headers of a response. Immutable.
@@ -42,6 +43,7 @@ public record ResponseLimits(long retryAfterNanos, List<Quota> quotas) {
 
         /** @throws IllegalArgumentException if a value is out of range */
         public Quota {
+            Objects.requireNonNull(name, "name");
             require(quota >= UNKNOWN, "quota", quota);
             require(remaining >= 0, "remaining", remaining);
             require(windowNanos == UNKNOWN || windowNanos > 0, "windowNanos", windowNanos);

@@ -39,6 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.http.HttpMethod;
 import org.springframework.http.client.ClientHttpResponse;
@@ -666,9 +667,16 @@ class ClientAttacksTest {
         assertThat(gate.waiting()).isZero();
     }
 
-    @Test
-    void aReaderWithoutAnAnswerSaysNothing() {
-        RateLimitHeaderReader reader = (status, fields, epochMillis) -> null;
+    private static Stream<RateLimitHeaderReader> failingReaders() {
+        return Stream.of(
+                (status, fields, epochMillis) -> null,
+                (status, fields, epochMillis) ->
+                        new ResponseLimits(0, List.of(new ResponseLimits.Quota(null, 10, 9, 1_000, 1_000))));
+    }
+
+    @ParameterizedTest
+    @MethodSource("failingReaders")
+    void aReaderWithoutAnAnswerSaysNothing(RateLimitHeaderReader reader) {
         runner("rate-limit.clients.partner.policy=reject")
                 .withBean(RateLimitHeaderReader.class, () -> reader)
                 .run(context -> {
