@@ -404,6 +404,17 @@ class HttpSettingsTest {
                         .contains("set the key of the other limits", "[RL-112]"));
     }
 
+    /** Each request would take two permits. */
+    @Test
+    void aRouteThatNamesALimitTwiceStopsTheStart() {
+        runner().withPropertyValues(
+                        "rate-limit.limits.api.rate=1/d",
+                        "rate-limit.routes[0].path=/api/**",
+                        "rate-limit.routes[0].limits=api,api")
+                .run(context -> assertThat(invalid(context.getStartupFailure()))
+                        .hasMessage("Property rate-limit.routes[0].limits has api twice."));
+    }
+
     @Test
     void anImpossiblePrefixOfAddressesIsExplained() {
         new WebApplicationContextRunner()

@@ -98,9 +98,14 @@ public final class LimitedClients {
                         "Use a form like api.partner.example, api.partner.example:8443 or *.partner.example.");
             }
         }
+        List<String> limits = orEmpty(client.limits());
+        for (String limit : limits) {
+            if (Collections.frequency(limits, limit) > 1) {
+                throw invalid(name, "limits", "has " + limit + " twice", "Remove one.");
+            }
+        }
         Set<Obey> obeys = EnumSet.noneOf(Obey.class);
         obeys.addAll(client.obey());
-        List<String> limits = orEmpty(client.limits());
         if (limits.isEmpty() && obeys.isEmpty()) {
             throw invalid(
                     name, "obey", "is empty, and there are no limits", "Set limits or obey, or remove the client.");

@@ -640,6 +640,16 @@ class ClientAttacksTest {
                         assertThat(context).getFailure().rootCause().hasMessageContaining("which is not a host"));
     }
 
+    /** Each call would take two permits. */
+    @Test
+    void aLimitThatIsNamedTwiceStopsTheStart() {
+        runner("rate-limit.limits.out.rate=10/h", "rate-limit.clients.partner.limits=out,out")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("Property rate-limit.clients.partner.limits has out twice."));
+    }
+
     /** As after a wait for a limit, when another answer has told to pause meanwhile. */
     @Test
     void whoMayWaitForLessIsRefusedInTimeBehindWhoMayWaitForMore() {

@@ -99,6 +99,10 @@ public final class Route {
         Map<String, String> keys = new LinkedHashMap<>();
         for (int i = 0; i < names.size(); i++) {
             String name = names.get(i);
+            if (names.indexOf(name) < i) {
+                throw new InvalidRateLimitException(
+                        "Property " + place + ".limits has " + name + " twice", "Remove one. [RL-112]");
+            }
             String property = PropertyText.limit(name);
             ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", registry);
             ResolvedLimit use = registry.ofUse(name, property, Map.of());
