@@ -1,10 +1,10 @@
 package io.ratelimited.spring.openapi;
 
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.internals.aop.LimitedMethod;
 import io.ratelimited.spring.internals.aop.LimitedMethods;
 import io.ratelimited.spring.internals.call.LimitUse;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
@@ -61,8 +61,8 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
     }
 
     /** @param refuses whether a refusal reaches the client, as far as the operation decides */
-    private void describe(Operation operation, List<? extends NamedLimit> limits, boolean refuses) {
-        List<? extends NamedLimit> limiting =
+    private void describe(Operation operation, List<ConfiguredLimit> limits, boolean refuses) {
+        List<ConfiguredLimit> limiting =
                 limits.stream().filter(LimitedOperations::isLimiting).toList();
         if (limiting.isEmpty()) {
             return;
@@ -72,7 +72,7 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
             responses = new ApiResponses();
             operation.setResponses(responses);
         }
-        List<? extends NamedLimit> refusing = refuses
+        List<ConfiguredLimit> refusing = refuses
                 ? limiting.stream()
                         .filter(limit -> limit.policy() != Policy.SHADOW)
                         .toList()
@@ -97,16 +97,16 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
         }
     }
 
-    private static boolean showsFields(NamedLimit limit) {
+    private static boolean showsFields(ConfiguredLimit limit) {
         return limit.showsHeaders() && !findsItsLimit(limit);
     }
 
     /** Such a limit has no fields, and finds the service unavailable. */
-    private static boolean findsItsLimit(NamedLimit limit) {
+    private static boolean findsItsLimit(ConfiguredLimit limit) {
         return limit.limit().algorithm().findsItsLimit();
     }
 
-    private static boolean isLimiting(NamedLimit limit) {
-        return !limit.limit().isUnlimited() || limit.tiers().values().stream().anyMatch(tier -> !tier.isUnlimited());
+    private static boolean isLimiting(ConfiguredLimit limit) {
+        return limit.mayHaveNumbers() || limit.limitAndTiers().stream().anyMatch(each -> !each.isUnlimited());
     }
 }

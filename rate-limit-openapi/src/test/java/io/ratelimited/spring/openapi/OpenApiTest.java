@@ -47,7 +47,7 @@ class OpenApiTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, OfOneLimit.class, OwnProblem.class, OwnFields.class, Away.class})
+    @Import({Api.class, OfOneLimit.class, OwnProblem.class, OwnFields.class, Away.class, Plans.class})
     static class App {}
 
     @RestController
@@ -143,6 +143,14 @@ class OpenApiTest {
         }
     }
 
+    @Component("plans")
+    static class Plans {
+
+        public String limitOf(String customer) {
+            return "2/m";
+        }
+    }
+
     /** A backend that may not answer, as Redis. */
     @Component
     static class Away implements LimiterFactory {
@@ -210,6 +218,17 @@ class OpenApiTest {
         return response.get("headers") instanceof Map<?, ?> headers
                 ? Set.copyOf(headers.keySet().stream().map(String::valueOf).toList())
                 : Set.of();
+    }
+
+    /** Their numbers come from data of the application. */
+    @Test
+    void aLimitWithNumbersOfCallersIsShown() throws Exception {
+        String document = document(
+                WebApplicationType.SERVLET,
+                "--rate-limit.limits.unlimited.key=clientIp",
+                "--rate-limit.limits.unlimited.tier=@plans.limitOf(clientIp)");
+        assertThat(responses(document, "get", "/unlimited")).containsOnlyKeys("200", "429");
+        assertThat(headers(document, "/unlimited", "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
     }
 
     @ParameterizedTest

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.internals.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.internals.call.LimitUse;
 import io.ratelimited.spring.internals.expression.CallExpression;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
@@ -280,7 +279,7 @@ public final class Route {
     /** For the log: what the route counts, and whose budgets it uses. */
     @Override
     public String toString() {
-        String uses = limits().map(NamedLimit::name)
+        String uses = limits().map(ConfiguredLimit::name)
                 .map(name -> keys.containsKey(name) ? name + " with key " + keys.get(name) : name + " without a key")
                 .collect(Collectors.joining(" and "));
         return (methods.isEmpty() ? "all methods" : String.join(", ", methods)) + " " + path
@@ -294,7 +293,7 @@ public final class Route {
     }
 
     /** The limits of the route; all of them must agree. */
-    Stream<NamedLimit> limits() {
+    Stream<ConfiguredLimit> limits() {
         return limits.stream().map(LimitUse::limit);
     }
 

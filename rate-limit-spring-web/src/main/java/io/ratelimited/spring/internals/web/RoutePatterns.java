@@ -1,6 +1,6 @@
 package io.ratelimited.spring.internals.web;
 
-import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -213,7 +213,7 @@ public final class RoutePatterns {
      *
      * @param template a path as documents have it, with variables such as {@code {id}} that are not constrained
      */
-    public List<NamedLimit> limits(String method, String template) {
+    public List<ConfiguredLimit> limits(String method, String template) {
         PathContainer path = PathContainer.parsePath(template);
         return routes.stream()
                 .filter(candidate -> candidate.hasMethod(method)
