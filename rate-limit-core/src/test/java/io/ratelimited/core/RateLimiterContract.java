@@ -1503,6 +1503,8 @@ public abstract class RateLimiterContract {
         assertThat(limiter.waiting()).isEqualTo(2);
         calls.get(0).release();
         assertThat(firstTurn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        assertThat(first.mayWait()).as("reported as delayed").isTrue();
+        assertThat(calls.get(0).mayWait()).isFalse();
         assertThat(secondTurn).isNotDone();
         first.release();
         assertThat(secondTurn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();

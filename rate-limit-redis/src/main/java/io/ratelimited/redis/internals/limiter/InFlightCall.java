@@ -66,6 +66,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private volatile ScriptReply reply;
     /** Waits in the queue. */
     private volatile boolean queued;
+    /** Waits in the queue, or has done so. */
+    private volatile boolean delayed;
     /** Redis may know the call. */
     private volatile boolean sent;
     /** A command that registers the call has no reply, and may still run. */
@@ -118,6 +120,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void queue() {
         deadline = limiter.context().ticker().nanos() + maxWait;
+        delayed = true;
         queued = true;
         try {
             limiter.queue(this);
@@ -293,7 +296,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public boolean mayWait() {
-        return queued;
+        return delayed;
     }
 
     @Override

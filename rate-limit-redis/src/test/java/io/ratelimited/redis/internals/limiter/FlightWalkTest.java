@@ -218,7 +218,7 @@ class FlightWalkTest {
             } else {
                 liveId = null;
             }
-            if (turn != null && !call.mayWait()) {
+            if (turn != null && limiter.queues() == 0) {
                 assertThat(turn).as(() -> "F6 " + at.get()).isDone();
             }
         }
@@ -272,7 +272,7 @@ class FlightWalkTest {
             UnaryOperator<String> whose = other -> other.equals(id) ? "own" : other.equals("other") ? other : "old";
             return (call == null
                             ? asked.isDone() ? "failed" : "asked"
-                            : call.mayWait() ? "queued" : call.mayGo() ? "live" : "over")
+                            : limiter.queues() > 0 ? "queued" : call.mayGo() ? "live" : "over")
                     + (wasLive ? " was" : "")
                     + (ended ? " ended" : "")
                     + (turn == null ? "" : " waits" + turn.isDone())
