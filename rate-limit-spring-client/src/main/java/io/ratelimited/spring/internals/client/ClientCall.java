@@ -44,6 +44,9 @@ final class ClientCall {
     private @Nullable Pass pass;
 
     private @Nullable Admission admission;
+    /** Whether it has waited, at the gate or for a limit. Its steps follow each other. */
+    private boolean delayed;
+
     private final AtomicBoolean answered = new AtomicBoolean();
     /** Whether the last answer is that of a host that is none of the client's, behind a redirect. */
     private volatile boolean redirected;
@@ -106,6 +109,7 @@ final class ClientCall {
             } else if (result.pass() == null) {
                 refused(client.refusal(result.retryAfterNanos()));
             } else {
+                delayed |= result.delayed();
                 enterLimits(result.pass());
             }
         });
@@ -125,7 +129,10 @@ final class ClientCall {
             if (failure != null) {
                 gate.giveBack(given);
                 refused(CallResult.unwrap(failure));
-            } else if (policy != Policy.SHADOW && gate.holdsAgain(given)) {
+                return;
+            }
+            delayed |= admitted.isDelayed();
+            if (policy != Policy.SHADOW && gate.holdsAgain(given)) {
                 // A response to another call has come while this one waited for its limits.
                 admitted.cancel();
                 gate.giveBack(given);
@@ -140,7 +147,9 @@ final class ClientCall {
         pass = given;
         admission = admitted;
         if (entered.complete(this)) {
-            client.went(client.ticker().nanos() - began);
+            if (delayed) {
+                client.wentLate();
+            }
         } else {
             giveBack();
         }

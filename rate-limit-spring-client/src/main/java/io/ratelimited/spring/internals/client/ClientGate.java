@@ -106,9 +106,15 @@ final class ClientGate {
      * The outcome of a call at this gate.
      *
      * @param pass null if the call is refused
+     * @param delayed whether the call has waited
      * @param retryAfterNanos for a refused call, the time after which another might go
      */
-    record Entered(@Nullable Pass pass, long retryAfterNanos) {}
+    record Entered(@Nullable Pass pass, boolean delayed, long retryAfterNanos) {
+
+        private static Entered refused(long retryAfterNanos) {
+            return new Entered(null, false, Math.max(1, retryAfterNanos));
+        }
+    }
 
     /**
      * Makes a gate.
@@ -173,14 +179,14 @@ final class ClientGate {
     /** Decides on a call, with the lock held, behind those whose time has come; null unless it is to wait. */
     private @Nullable Waiter enter(String place, long maxWaitNanos, CompletableFuture<Entered> entered, long now) {
         if (pace.next(place, now) - now <= 0) {
-            entered.complete(new Entered(pace.go(place, now), 0));
+            entered.complete(new Entered(pace.go(place, now), false, 0));
             return null;
         }
         int ahead = (int) waiters.stream()
                 .filter(waiter -> pace.waitTogether(waiter.place, place, now))
                 .count();
         long wait = pace.leastWait(place, ahead, now);
-        Entered refused = new Entered(null, Math.max(1, wait));
+        Entered refused = Entered.refused(wait);
         if (wait > maxWaitNanos || maxWaitNanos <= 0) {
             entered.complete(refused);
             return null;
@@ -343,7 +349,7 @@ final class ClientGate {
             if (!waiter.entered.isDone()) {
                 Pass pass = pace.go(waiter.place, now);
                 due.add(() -> {
-                    if (!waiter.entered.complete(new Entered(pass, 0))) {
+                    if (!waiter.entered.complete(new Entered(pass, true, 0))) {
                         giveBack(pass);
                     }
                 });
@@ -404,7 +410,7 @@ final class ClientGate {
             Waiter waiter = each.next();
             if (waiter.deadline - now <= 0) {
                 each.remove();
-                Entered refused = new Entered(null, Math.max(1, pace.leastWait(waiter.place, 0, now)));
+                Entered refused = Entered.refused(pace.leastWait(waiter.place, 0, now));
                 due.add(() -> waiter.entered.complete(refused));
             } else if (waiter.deadline - earliest < 0) {
                 earliest = waiter.deadline;

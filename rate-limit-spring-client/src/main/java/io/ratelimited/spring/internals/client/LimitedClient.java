@@ -53,9 +53,6 @@ public final class LimitedClient {
     /** From this status on, an answer without a statement about limits does not say that the call was admitted. */
     private static final int SERVER_ERROR = 500;
 
-    /** A call that takes less time has not waited: that is the cost of a decision. */
-    private static final long SHORTEST_WAIT_NANOS = 1_000_000;
-
     private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private static final String REMEDY =
@@ -242,11 +239,9 @@ public final class LimitedClient {
         return ticker;
     }
 
-    /** A call goes. */
-    void went(long waitedNanos) {
-        if (waitedNanos >= SHORTEST_WAIT_NANOS) {
-            delayed.increment();
-        }
+    /** A call goes after a wait. */
+    void wentLate() {
+        delayed.increment();
     }
 
     /** A refusal on this side. */
@@ -320,7 +315,7 @@ public final class LimitedClient {
         return name;
     }
 
-    /** Returns how many calls went after a wait of a millisecond or more. */
+    /** Returns how many calls went after a wait, at the gate or for a limit. */
     public long delayed() {
         return delayed.sum();
     }

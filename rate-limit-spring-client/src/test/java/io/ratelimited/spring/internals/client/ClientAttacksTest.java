@@ -3,10 +3,12 @@ package io.ratelimited.spring.internals.client;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Call;
 import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
@@ -859,6 +861,64 @@ class ClientAttacksTest {
                     ticker.advance(Duration.ofSeconds(10));
                     client.enter(request("/"));
                 });
+    }
+
+    /** A reply that takes its time delays no call, and is no sign that a limit is too low. */
+    @Test
+    void onlyCallsThatHaveWaitedAreDelayed() {
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=2/s",
+                        "rate-limit.limits.partner.backend=slow")
+                .withBean(Slow.class, () -> new Slow(ticker))
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
+                    for (int i = 0; i < 3; i++) {
+                        calls.add(client.enterAsync(request("/"), null));
+                    }
+                    ticker.advance(Slow.REPLY);
+                    assertThat(calls.stream().filter(CompletableFuture::isDone)).hasSize(2);
+                    assertThat(client.delayed()).isZero();
+                    ticker.advance(Duration.ofMillis(500));
+                    assertThat(calls).allMatch(CompletableFuture::isDone);
+                    assertThat(client.delayed()).as("by the limit").isEqualTo(1);
+
+                    ticker.advance(Duration.ofSeconds(1));
+                    calls.get(0).join().answered(429, name -> name.equals("Retry-After") ? List.of("1") : null);
+                    CompletableFuture<ClientCall> paused = client.enterAsync(request("/"), null);
+                    ticker.advance(Duration.ofSeconds(1).plus(Slow.REPLY));
+                    assertThat(paused).isCompleted();
+                    assertThat(client.delayed()).as("by a pause").isEqualTo(2);
+                });
+    }
+
+    /** Replies later, as a backend elsewhere. */
+    record Slow(Ticker ticker) implements LimiterFactory {
+
+        private static final Duration REPLY = Duration.ofMillis(2);
+
+        @Override
+        public String backend() {
+            return "slow";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+            RateLimiter replying = new InMemoryRateLimiter(limit, ticker, 1);
+            return (RateLimiter) Proxy.newProxyInstance(
+                    getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
+                        if (!method.getName().equals("reserveAsync")) {
+                            return method.invoke(replying, arguments);
+                        }
+                        CompletableFuture<Reservation> reply = new CompletableFuture<>();
+                        Reservation decided = replying.reserve((Call) arguments[0]);
+                        Runnable unused =
+                                ticker.schedule(ticker.nanos() + REPLY.toNanos(), () -> reply.complete(decided));
+                        return reply;
+                    });
+        }
     }
 
     static final class Mute implements LimiterFactory, SharedPauses {

@@ -203,6 +203,16 @@ public final class Admission {
         }
     }
 
+    /** Returns whether the call has waited for a limit, and not only for its reply. */
+    public boolean isDelayed() {
+        for (int i = 0; reservation != null && i < enforced.length; i++) {
+            if (AllOf.member(reservation, i).mayWait()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** Returns whether expressions charge the cost of the call. */
     private boolean charges() {
         for (LimitRequest request : enforced) {
