@@ -40,6 +40,11 @@ public final class CandidatesCommand {
 
     private static final int SHOWN = 3;
 
+    /** Those that need no more than a rate. */
+    private static final List<Algorithm> ALGORITHMS = Algorithm.all().stream()
+            .filter(one -> one.uses(Limit.Attribute.RATE) && !one.uses(Limit.Attribute.WARMUP))
+            .toList();
+
     private final PrintStream out;
     private final AccessLog log;
     private final double below;
@@ -51,11 +56,11 @@ public final class CandidatesCommand {
 
     private CandidatesCommand(Map<String, String> options, PrintStream out) {
         String name = options.getOrDefault("algorithm", "token-bucket");
-        Algorithm algorithm = Algorithm.all().stream()
+        Algorithm algorithm = ALGORITHMS.stream()
                 .filter(one -> one.name().equalsIgnoreCase(name.replace('-', '_')))
                 .findFirst()
                 .orElseThrow(() -> new IllegalArgumentException(
-                        "--algorithm is " + name + ", but must be one of " + Algorithm.all() + "."));
+                        "--algorithm is " + name + ", but must be one of " + ALGORITHMS + "."));
         this.out = out;
         this.log = new AccessLog(options.get("key"), options.getOrDefault("time", "time"));
         Limit live = Limit.of("candidates", algorithm).rate("100/m").build();

@@ -1,5 +1,8 @@
 package io.ratelimited.core.internals.candidates;
 
+import static io.ratelimited.core.Algorithm.ADAPTIVE;
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.WARM_UP;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -21,10 +24,14 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
+import java.util.Set;
 import java.util.zip.GZIPInputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 class CandidatesCommandTest {
 
@@ -255,6 +262,18 @@ class CandidatesCommandTest {
         assertThat(run("candidates", "--rate", "1/m", noArchive.toString()))
                 .startsWith(noArchive + " cannot be read: Not in GZIP format. Check its name, permissions and format.");
         assertThat(runOn(List.of(), "--rate", "1/m")).isEqualTo("There are no calls.\n");
+    }
+
+    @ParameterizedTest
+    @MethodSource("io.ratelimited.core.Algorithm#all")
+    void triesEveryAlgorithmThatItOffers(Algorithm algorithm) throws Exception {
+        String offered = run("candidates", "--rate", "1/m", "--algorithm", "x", "a");
+        String name = algorithm.name().toLowerCase(Locale.ROOT).replace('_', '-');
+        String text = runOn(List.of(), "--rate", "1/m", "--algorithm", name);
+        boolean isOffered = offered.contains(algorithm.name());
+        assertThat(isOffered).isEqualTo(!Set.of(WARM_UP, CONCURRENCY, ADAPTIVE).contains(algorithm));
+        assertThat(text)
+                .isEqualTo(isOffered ? "There are no calls.\n" : offered.replace(" is x,", " is " + name + ","));
     }
 
     /** No library is there: neither that of caches nor that of annotations. */
