@@ -304,6 +304,39 @@ public abstract class BlockContract {
     }
 
     @Test
+    void aCallThatMayWaitForEverIsNotExemptFromBlocks() {
+        RateLimiter limiter = limiter(limit());
+        RateLimiter other = limiter(named("other", 50).build());
+        offend(limiter, "a");
+        Claim patient = claim(limiter, "a", 1, Long.MAX_VALUE);
+        assertBlocked(limiter.reserve("a", 1, Long.MAX_VALUE).decision(), BLOCK);
+        assertBlocked(limiter.reserve("a", 0, Long.MAX_VALUE).decision(), BLOCK);
+        assertBlocked(patient.reserve().decision(), BLOCK);
+        assertBlocked(limiter.peek("a", 1, Long.MAX_VALUE), BLOCK);
+        assertBlocked(all(patient, claim(other, "a", 1, 0)).decision(), BLOCK);
+        assertBlocked(all(claim(other, "a", 1, 0), patient).decision(), BLOCK);
+    }
+
+    /** A full queue rejects a call however long it may wait. */
+    @Test
+    void theRejectionOfACallThatMayWaitForEverIsAViolation() {
+        RateLimiter queue = limiter(limit(Algorithm.LEAKY_BUCKET));
+        RateLimiter other = limiter(named("other", 50).build());
+        for (String key : new String[] {"alone", "claim", "both"}) {
+            Claim patient = claim(queue, key, 1, Long.MAX_VALUE);
+            for (int i = 0; i < 5; i++) {
+                assertThat(queue.reserve(key, 1, Long.MAX_VALUE).isRefused()).isFalse();
+            }
+            Reservation rejected = switch (key) {
+                case "alone" -> queue.reserve(key, 1, Long.MAX_VALUE);
+                case "claim" -> patient.reserve();
+                default -> all(patient, claim(other, "a", 1, 0));
+            };
+            assertBlocked(rejected.decision(), BLOCK);
+        }
+    }
+
+    @Test
     void aResetForgivesBlockAndLevel() {
         RateLimiter limiter = limiter(limit());
         offend(limiter, "a");

@@ -32,8 +32,8 @@ import org.jspecify.annotations.Nullable;
  */
 public class CellRateLimiter implements MemoryLimiter {
 
-    /** The patience of a call that is exempt from blocks: no wait is longer. */
-    public static final long EXEMPT = Long.MAX_VALUE;
+    /** The patience of a call that starts no block, and is exempt from those of its key. Every other patience is 0 or more. */
+    static final long UNJUDGED = -1;
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
@@ -311,7 +311,7 @@ public class CellRateLimiter implements MemoryLimiter {
             if (outcome >= 0) {
                 if (cell instanceof BlockCell block && block.countsOwn()) {
                     boolean calendar = cell.parameters().followsCalendar();
-                    charged(key, new Charges.End(permits, 0, now, now, calendar), EXEMPT);
+                    charged(key, new Charges.End(permits, 0, now, now, calendar), UNJUDGED);
                 }
                 return true;
             }
@@ -325,7 +325,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return reserve(named(key), permits, maxWaitNanos, maxWaitNanos);
+        return reserve(named(key), permits, maxWaitNanos, Math.max(0, maxWaitNanos));
     }
 
     @Override
@@ -333,9 +333,13 @@ public class CellRateLimiter implements MemoryLimiter {
         return reserve(named(call.key()), call.permits(), call.maxWaitNanos(), patienceOf(call));
     }
 
-    /** The patience of a call; {@link #EXEMPT} of one that is exempt from blocks. */
+    /** The patience of a call, 0 or more; {@link #UNJUDGED} of one that is exempt from blocks. */
     private static long patienceOf(Call call) {
-        return call.isExemptFromBlocks() ? EXEMPT : call.patienceNanos();
+        if (call.isExemptFromBlocks()) {
+            return UNJUDGED;
+        }
+        long patience = call.patienceNanos();
+        return patience < 0 ? 0 : patience;
     }
 
     private Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
@@ -417,7 +421,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     /** The rejection of a call whose key is blocked; null if it is not, or the call is exempt. */
     private @Nullable CellReservation blocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        if (key == null || !whole.blocked || patience == EXEMPT || left(key) == 0) {
+        if (key == null || !whole.blocked || patience == UNJUDGED || left(key) == 0) {
             return null;
         }
         Decision decision = asBlocked(key, peekUnblocked(key, permits, maxWaitNanos));
@@ -461,30 +465,29 @@ public class CellRateLimiter implements MemoryLimiter {
      * @return whether the key is blocked now
      */
     private boolean reject(@Nullable Object key, long permits, long patience) {
-        if (key == null || patience == EXEMPT || permits == 0 || limit().blocksByCharge()) {
+        if (key == null || patience == UNJUDGED || permits == 0 || limit().blocksByCharge()) {
             return false;
         }
         return current() instanceof BlockCell.Parameters
                 && begin(
                         key,
                         cell -> cell.reject(
-                                permits, now(cell.parameters()), longestWait(patience), clock.sinceBegin()));
+                                permits,
+                                now(cell.parameters()),
+                                WaitingRoom.longestWait(patience),
+                                clock.sinceBegin()));
     }
 
     /**
      * Counts what a call of a key was charged when it ended, where its budget does not show it.
      *
-     * @param patience as {@link Call#patienceNanos}; {@link #EXEMPT} if the charge starts no block
+     * @param patience as of {@link #patienceOf}; {@link #UNJUDGED} if the charge starts no block
      */
     void charged(@Nullable Object key, Charges.End end, long patience) {
-        if (key != null && (end.reserved() != 0 || end.excess() > 0 || patience != EXEMPT)) {
-            long judged = patience == EXEMPT ? -1 : longestWait(patience);
+        if (key != null && (end.reserved() != 0 || end.excess() > 0 || patience != UNJUDGED)) {
+            long judged = WaitingRoom.longestWait(patience);
             begin(key, cell -> cell.charge(end, now(cell.parameters()), judged, clock.sinceBegin()));
         }
-    }
-
-    private static long longestWait(long patience) {
-        return WaitingRoom.longestWait(Math.max(0, patience));
     }
 
     /** Takes a step on the cell of a key that may begin a block. Returns whether the key is blocked then. */

@@ -67,7 +67,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
     }
 
-    /** As {@link io.ratelimited.core.Call#patienceNanos}; {@link CellRateLimiter#EXEMPT} if the call starts no block. */
+    /** As {@link io.ratelimited.core.Call#patienceNanos}; {@link CellRateLimiter#UNJUDGED} if the call starts no block. */
     long patience() {
         return 0;
     }
@@ -152,7 +152,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         if (cell != null && before != CANCELLED) {
             limiter.giveBack(key, cell, this, permits());
             if (before == RELEASED) {
-                charged(cell, -permits(), 0, CellRateLimiter.EXEMPT);
+                charged(cell, -permits(), 0, CellRateLimiter.UNJUDGED);
             }
         }
     }
@@ -180,7 +180,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
                 charged,
                 Math.min(cost, permits()) - known,
                 Math.max(0, excess),
-                mayBlock && cost > 0 ? patience() : CellRateLimiter.EXEMPT);
+                mayBlock && cost > 0 ? patience() : CellRateLimiter.UNJUDGED);
     }
 
     /** Tells what the call was charged, where its budget does not show that. */
@@ -206,7 +206,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
                 && block.countsOwn()
                 && outcome >= 0
                 && ENDED.compareAndSet(this, OPEN, RELEASED)) {
-            charged(block, permits(), 0, CellRateLimiter.EXEMPT);
+            charged(block, permits(), 0, CellRateLimiter.UNJUDGED);
         }
     }
 
