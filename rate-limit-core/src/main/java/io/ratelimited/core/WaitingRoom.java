@@ -1,9 +1,12 @@
 package io.ratelimited.core;
 
+import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
@@ -174,7 +177,10 @@ public final class WaitingRoom {
         }
     }
 
-    /** {@link #await(long, Waiter)} without blocking a thread. */
+    /**
+     * {@link #await(long, Waiter)} without blocking a thread. When the future completes, the queue position is free, and the
+     * permits of a failed wait are refunded. A caller that completes or cancels the future ends the wait.
+     */
     public CompletableFuture<Boolean> awaitAsync(long deadline, Waiter waiter) {
         if (isOver(deadline)) {
             return CompletableFuture.completedFuture(waiter.mayGo());
@@ -190,16 +196,17 @@ public final class WaitingRoom {
     /**
      * Waits for a turn in the queue.
      *
-     * @param turn of this caller only; completes with true if the call can proceed, and also completes after {@link
-     *     Waiter#crowdOut}
+     * @param turn completes with true if the call can proceed, and also completes after {@link Waiter#crowdOut}; the end
+     *     of the wait does not complete it
      * @param alarm starts the timeout of the wait, and returns a task that stops it
      */
     public boolean await(CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter)
             throws InterruptedException {
+        CompletableFuture<Boolean> wait = awaitAsync(turn, alarm, waiter);
         try {
-            return awaitAsync(turn, alarm, waiter).get();
+            return wait.get();
         } catch (InterruptedException ex) {
-            turn.cancel(false);
+            wait.cancel(false);
             // The turn may have come meanwhile; its permits must not be lost.
             waiter.cancel();
             throw ex;
@@ -215,14 +222,15 @@ public final class WaitingRoom {
     }
 
     /**
-     * {@link #await(CompletableFuture, Supplier, Waiter)} without blocking a thread.
+     * {@link #await(CompletableFuture, Supplier, Waiter)} without blocking a thread; the future is like that of {@link
+     * #awaitAsync(long, Waiter)}.
      *
      * @param <T> the result of the turn
      */
     public <T> CompletableFuture<T> awaitAsync(CompletableFuture<T> turn, Supplier<Runnable> alarm, Waiter waiter) {
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
-            return turn;
+            return turn.copy();
         }
         return seated(turn, alarm, waiter);
     }
@@ -246,34 +254,88 @@ public final class WaitingRoom {
         return result;
     }
 
-    /** Frees the seat when the future ends, and cancels the waiter with the future. */
-    private <T> CompletableFuture<T> seated(CompletableFuture<T> future, Supplier<Runnable> alarm, Waiter waiter) {
-        Runnable stopAlarm = set(alarm, future);
-        Runnable end = () -> future.completeExceptionally(new RateLimiterClosedException());
-        future.whenComplete((admitted, failure) -> {
-            ends.remove(end);
-            leave(waiter.key());
-            stopAlarm.run();
-            if (failure != null) {
-                waiter.cancel();
-            }
-        });
-        if (!future.isDone()) {
-            endWhenClosed(end);
-            if (future.isDone()) {
-                ends.remove(end);
+    private <T> CompletableFuture<T> seated(CompletableFuture<T> turn, Supplier<Runnable> alarm, Waiter waiter) {
+        Wait<T> wait = new Wait<>(waiter);
+        wait.set(alarm);
+        turn.whenComplete(wait::end);
+        // The caller can also end it by methods that Wait does not override, such as completeAsync.
+        wait.whenComplete(wait::end);
+        if (!wait.hasEnded()) {
+            endWhenClosed(wait);
+            if (wait.hasEnded()) {
+                ends.remove(wait);
             }
         }
-        return future;
+        return wait;
     }
 
-    /** Sets an alarm. Without it, as where no thread can be started, the wait might never end: it fails. */
-    private static Runnable set(Supplier<Runnable> alarm, CompletableFuture<?> future) {
-        try {
-            return alarm.get();
-        } catch (RuntimeException | Error ex) {
-            future.completeExceptionally(ex);
-            return () -> {};
+    /**
+     * A wait without a thread. It ends once: by its turn, because the room is closed, or by its caller, for example with a
+     * timeout. The seat is freed and a failed waiter is cancelled before callbacks run, because these may take any time, and ask
+     * the limiter again.
+     */
+    private final class Wait<T> extends CompletableFuture<T> implements Runnable {
+
+        private final Waiter waiter;
+        private final AtomicBoolean ended = new AtomicBoolean();
+        /** Set before others know this wait. */
+        private Runnable stopAlarm = () -> {};
+
+        private Wait(Waiter waiter) {
+            this.waiter = waiter;
+        }
+
+        /** Sets an alarm. Without it, as where no thread can be started, the wait might never end: it fails. */
+        private void set(Supplier<Runnable> alarm) {
+            try {
+                stopAlarm = alarm.get();
+            } catch (RuntimeException | Error ex) {
+                end(null, ex);
+            }
+        }
+
+        private boolean hasEnded() {
+            return ended.get();
+        }
+
+        private boolean end(@Nullable T result, @Nullable Throwable failure) {
+            if (!ended.compareAndSet(false, true)) {
+                return false;
+            }
+            ends.remove(this);
+            leave(waiter.key());
+            try {
+                stopAlarm.run();
+                if (failure != null) {
+                    waiter.cancel();
+                }
+            } catch (RuntimeException | Error ex) {
+                if (failure != null) {
+                    failure.addSuppressed(ex);
+                }
+            }
+            return failure == null ? super.complete(result) : super.completeExceptionally(failure);
+        }
+
+        /** Closes the room for this wait. */
+        @Override
+        public void run() {
+            end(null, new RateLimiterClosedException());
+        }
+
+        @Override
+        public boolean complete(@Nullable T result) {
+            return end(result, null);
+        }
+
+        @Override
+        public boolean completeExceptionally(Throwable failure) {
+            return end(null, Objects.requireNonNull(failure));
+        }
+
+        @Override
+        public boolean cancel(boolean mayInterruptIfRunning) {
+            return end(null, new CancellationException()) || isCancelled();
         }
     }
 

@@ -761,6 +761,48 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, longest).admitted()).isTrue();
     }
 
+    /** Also for as long as what a caller does then takes: only those who wait count. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"ADAPTIVE", "DEFAULT"})
+    void whoMayGoAfterAWaitHasLeftItsSeat(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(1).build());
+        List<Reservation> before = exhaust(limiter, "k");
+        long longest = Duration.ofHours(1).toNanos();
+        Reservation waiting = limiter.reserve("k", 1, longest);
+        CompletableFuture<List<Object>> seen = waiting.awaitAsync()
+                .thenApply(admitted -> List.of(
+                        admitted,
+                        limiter.waiting(),
+                        limiter.reserve("k", 1, longest).isRefused()));
+        before.get(0).release();
+        ticker.advanceNanos(waiting.waitNanos());
+        assertThat(seen.get(PATIENCE, TimeUnit.SECONDS)).containsExactly(true, 0, false);
+    }
+
+    @Test
+    void whoMayGoAfterAWaitForSeveralLimitsHasLeftItsSeats() throws Exception {
+        RateLimiter bucket =
+                limiter(limit(Algorithm.TOKEN_BUCKET).toBuilder().maxWaiting(1).build());
+        RateLimiter calls =
+                limiter(limit(Algorithm.CONCURRENCY).toBuilder().maxWaiting(1).build());
+        exhaust(bucket, "k");
+        List<Reservation> before = exhaust(calls, "k");
+        long longest = Duration.ofHours(1).toNanos();
+        Reservation waiting =
+                AllOf.reserve(List.of(Claim.of(bucket, "k", 1, longest), Claim.of(calls, "k", 1, longest)));
+        CompletableFuture<List<Object>> seen = waiting.awaitAsync()
+                .thenApply(admitted -> List.of(
+                        admitted,
+                        bucket.waiting() + calls.waiting(),
+                        bucket.reserve("k", 1, longest).isRefused(),
+                        calls.reserve("k", 1, longest).isRefused()));
+        before.get(0).release();
+        ticker.advanceNanos(waiting.waitNanos());
+        assertThat(seen.get(PATIENCE, TimeUnit.SECONDS)).containsExactly(true, 0, false, false);
+    }
+
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,

@@ -9,14 +9,20 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BiConsumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Named;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Callers who sleep until their permits are due, and those who stop waiting. */
 class WaitingTest {
@@ -205,6 +211,53 @@ class WaitingTest {
         assertThat(future).isCompletedWithValue(false);
         assertThat(cancelled.await()).isFalse();
         assertThat(limiter.tryAcquire(null, 1)).isTrue();
+    }
+
+    private static Stream<Arguments> endsOfAWait() {
+        RuntimeException failure = new IllegalStateException();
+        return Stream.of(
+                end("close", (limiter, wait) -> limiter.close(), RateLimiterClosedException.class),
+                end("cancel", (limiter, wait) -> wait.cancel(false), CancellationException.class),
+                end("fail", (limiter, wait) -> wait.completeExceptionally(failure), IllegalStateException.class));
+    }
+
+    private static Arguments end(
+            String name,
+            BiConsumer<RateLimiter, CompletableFuture<Boolean>> end,
+            Class<? extends RuntimeException> failure) {
+        return Arguments.of(Named.of(name, end), failure);
+    }
+
+    @ParameterizedTest
+    @MethodSource("endsOfAWait")
+    void whenTheCallerOfAFailedWaitLearnsItItsSeatIsFreeAndItsPermitsAreRefunded(
+            BiConsumer<RateLimiter, CompletableFuture<Boolean>> end, Class<? extends RuntimeException> failure) {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(1));
+        limiter.tryAcquire(null, 1);
+        Decision before = limiter.peek(null, 1, 0);
+        CompletableFuture<Boolean> wait = limiter.reserve(null, 1, HOUR).awaitAsync();
+        CompletableFuture<List<Object>> seen = wait.handle(
+                (admitted, thrown) -> List.of(thrown.getClass(), limiter.waiting(), limiter.peek(null, 1, 0)));
+        end.accept(limiter, wait);
+        assertThat(wait).isDone();
+        assertThat(seen).isCompletedWithValue(List.of(failure, 0, before));
+        assertThat(ticker.sleeping()).isZero();
+        assertThat(wait.complete(true)).isFalse();
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void aCallerThatEndsItsWaitByAnyMethodOfTheFutureLeavesItsSeat() {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(1));
+        limiter.tryAcquire(null, 1);
+        Decision before = limiter.peek(null, 1, 0);
+        limiter.reserve(null, 1, HOUR).awaitAsync().obtrudeException(new IllegalStateException());
+        assertThat(limiter.peek(null, 1, 0)).isEqualTo(before);
+        assertThat(limiter.reserve(null, 1, HOUR).awaitAsync().complete(true)).isTrue();
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(2));
+        limiter.reserve(null, 1, HOUR).awaitAsync().completeAsync(() -> false, Runnable::run);
+        assertThat(limiter.waiting()).isZero();
+        assertThat(ticker.sleeping()).isZero();
     }
 
     @Test

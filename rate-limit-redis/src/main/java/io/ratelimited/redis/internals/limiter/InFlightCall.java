@@ -306,7 +306,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public boolean await() throws InterruptedException {
-        return queued ? limiter.waitingRoom().await(turn.copy(), this::alarm, this) : turnOrReply();
+        return queued ? limiter.waitingRoom().await(turn, this::alarm, this) : turnOrReply();
     }
 
     @Override

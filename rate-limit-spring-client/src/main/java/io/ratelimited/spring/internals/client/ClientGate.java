@@ -27,9 +27,9 @@ import org.jspecify.annotations.Nullable;
  *   <li>A call is refused at once if it could not go within its longest wait even if all answers were as good as they can be,
  *       or if it finds no seat in the {@link WaitingRoom} of its client. Otherwise it waits, and is refused at its own deadline
  *       if it has not gone until then.
- *   <li>A call that waits has a seat in that room from before it is in the queue until its future is complete. The room ends
- *       the futures when it is closed, and a future that fails or is cancelled leaves the queue.
- *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
+ *   <li>A call that waits has a seat in that room from before it is in the queue until its wait has ended; then its caller learns
+ *       it. The room ends the waits when it is closed, and a wait that fails or is cancelled leaves the queue.
+ *   <li>Each pass is ended once: given back, failed or answered. A pass whose wait was cancelled is given back.
  *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
  *       changed the state is about to look. An alarm that comes too early looks again. If it cannot be set, all who wait fail.
  *   <li>While all who wait follow the response to a call in flight, the alarm is a timeout. A test's clock that advances by
@@ -99,6 +99,13 @@ final class ClientGate {
         @Override
         public void cancel() {
             leave(this);
+            entered.cancel(false);
+            // It may have been let go meanwhile.
+            Pass pass =
+                    entered.isCompletedExceptionally() ? null : entered.join().pass();
+            if (pass != null) {
+                giveBack(pass);
+            }
         }
     }
 
@@ -163,7 +170,7 @@ final class ClientGate {
         if (waiter == null) {
             return entered;
         }
-        room.awaitAsync(entered, () -> () -> {}, waiter);
+        CompletableFuture<Entered> wait = room.awaitAsync(entered, () -> () -> {}, waiter);
         if (!entered.isDone()) {
             synchronized (this) {
                 waiters.add(waiter);
@@ -173,7 +180,7 @@ final class ClientGate {
             }
             drain();
         }
-        return entered;
+        return wait;
     }
 
     /** Decides on a call, with the lock held, behind those whose time has come; null unless it is to wait. */

@@ -125,6 +125,31 @@ class ClientAttacksTest {
         assertThat(next).isCompleted();
     }
 
+    @Test
+    void aCallThatGoesAfterAWaitHasLeftItsSeat() {
+        WaitingRoom room = new WaitingRoom(ticker, () -> 1);
+        long minute = Duration.ofMinutes(1).toNanos();
+        ClientGate gate = new ClientGate("", null, room, ticker, minute);
+        gate.pause(minute);
+        CompletableFuture<Integer> seated = gate.enter("", minute).thenApply(entered -> room.size());
+        assertThat(room.size()).isOne();
+        ticker.advanceNanos(minute);
+        assertThat(seated).isCompletedWithValue(0);
+    }
+
+    @Test
+    void aWaitThatIsCancelledLeavesTheQueueAndThenTellsItsCaller() {
+        WaitingRoom room = new WaitingRoom(ticker, () -> 1);
+        long minute = Duration.ofMinutes(1).toNanos();
+        ClientGate gate = new ClientGate("", null, room, ticker, minute);
+        gate.pause(minute);
+        CompletableFuture<Entered> wait = gate.enter("", minute);
+        CompletableFuture<Integer> left = wait.handle((entered, failure) -> room.size() + gate.waiting());
+        assertThat(wait.cancel(false)).isTrue();
+        assertThat(left).isCompletedWithValue(0);
+        assertThat(ticker.sleeping()).isZero();
+    }
+
     /** The other side may have counted it, whatever an answer to an earlier call says was left. */
     @Test
     void aCallThatIsCancelledOnItsWayCostsItsPermit() {

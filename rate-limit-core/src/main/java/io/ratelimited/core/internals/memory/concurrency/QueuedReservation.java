@@ -81,13 +81,13 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     @Override
     public boolean await() throws InterruptedException {
         makeRoom();
-        return cell().limiter().waitingRoom().await(turn.copy(), this::watch, this);
+        return cell().limiter().waitingRoom().await(turn, this::watch, this);
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         makeRoom();
-        return cell().limiter().waitingRoom().awaitAsync(turn.copy(), this::watch, this);
+        return cell().limiter().waitingRoom().awaitAsync(turn, this::watch, this);
     }
 
     /** A call of a worse class may have taken the last seat since this one found it free. */
