@@ -450,6 +450,9 @@ public abstract class RateLimiterContract {
         settled.settle(0);
         settled.release();
         cancelled.settle(9);
+        Reservation nothing = limiter.reserve("cancelled", 0, 0);
+        nothing.cancel();
+        nothing.settle(9);
         awaitSettled();
         assertThat(limiter.peek("settled", 1, 0)).isEqualTo(full);
         assertThat(limiter.peek("cancelled", 1, 0)).isEqualTo(empty);

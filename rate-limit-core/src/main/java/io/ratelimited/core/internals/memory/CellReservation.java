@@ -148,8 +148,8 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
 
     @Override
     public void cancel() {
-        int before = permits() == 0 || cell == null || outcome < 0 ? CANCELLED : claimEnd(CANCELLED);
-        if (cell != null && before != CANCELLED) {
+        int before = cell == null || outcome < 0 ? CANCELLED : claimEnd(CANCELLED);
+        if (cell != null && before != CANCELLED && permits() > 0) {
             limiter.giveBack(key, cell, this, permits());
             if (before == RELEASED) {
                 charged(cell, -permits(), 0, CellRateLimiter.UNJUDGED);

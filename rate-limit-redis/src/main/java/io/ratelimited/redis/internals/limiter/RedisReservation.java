@@ -134,11 +134,11 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        if (permits == 0 || !reply.admitted()) {
+        if (!reply.admitted()) {
             return;
         }
         boolean first = end.compareAndSet(End.OPEN, End.CANCELLED);
-        if (first || end.compareAndSet(End.RELEASED, End.CANCELLED)) {
+        if ((first || end.compareAndSet(End.RELEASED, End.CANCELLED)) && permits > 0) {
             charge.settle(settlement(-permits, first ? 0 : -permits, false));
         }
     }
