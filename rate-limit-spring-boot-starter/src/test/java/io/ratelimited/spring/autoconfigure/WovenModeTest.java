@@ -7,21 +7,26 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Applications;
 import io.ratelimited.spring.Fork;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.internals.aop.ComposedRateLimitAspect;
 import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import io.ratelimited.spring.woven.WovenApplication;
 import java.io.File;
-import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
 import org.aspectj.tools.ajc.Main;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Classes woven by AspectJ, in a process of their own with the weaver as its agent. */
-final class WovenModeTest {
+public final class WovenModeTest {
 
     private static final String[] FACTS = {
         "public 2",
@@ -38,6 +43,7 @@ final class WovenModeTest {
         "unannotatedBySelf 2",
         "unannotatedByProxy 2",
         "overriddenByAnother 2",
+        "unlimitedByItself 2",
         "overriddenLater 2",
         "fallback 3",
         "fallbackFuture 3",
@@ -64,7 +70,7 @@ final class WovenModeTest {
 
     @Test
     void classesWovenAtCompileTimeAreLimitedHoweverTheyAreCalledAndNeverTwice() throws Exception {
-        Path woven = weave(WovenApplication.class);
+        Path woven = weave(WovenApplication.class, location(RateLimitAspect.class) + File.pathSeparator + timing());
         assertThat(Fork.run(
                         directory,
                         woven + File.pathSeparator + Fork.classPath(entry -> true),
@@ -73,29 +79,25 @@ final class WovenModeTest {
                 .containsExactly(FACTS);
     }
 
-    /** Has the compiler of AspectJ weave the classes beside one, with this module as its aspect library. */
-    private Path weave(Class<?> type) throws Exception {
+    /** Has the compiler of AspectJ weave the classes beside one. */
+    private Path weave(Class<?> type, String aspects) throws Exception {
         Path woven = directory.resolve("woven");
         Path plain = directory.resolve("plain");
         Path ofPackage =
                 Files.createDirectories(plain.resolve(type.getPackageName().replace('.', '/')));
-        try (Stream<Path> files = Files.list(Path.of(type.getResource(".").toURI()))) {
+        try (Stream<Path> files =
+                Files.list(location(type).resolve(type.getPackageName().replace('.', '/')))) {
             for (Path file : files.toList()) {
                 Files.copy(file, ofPackage.resolve(file.getFileName()));
             }
         }
-        URI library = RateLimitAspect.class
-                .getProtectionDomain()
-                .getCodeSource()
-                .getLocation()
-                .toURI();
         List<String> errors = new ArrayList<>();
         Main.bareMain(
                 new String[] {
                     "-inpath",
                     plain.toString(),
                     "-aspectpath",
-                    Path.of(library).toString(),
+                    aspects,
                     "-d",
                     woven.toString(),
                     "-classpath",
@@ -112,6 +114,19 @@ final class WovenModeTest {
         return woven;
     }
 
+    /** A library with an aspect of the application. */
+    private Path timing() throws Exception {
+        Path library = directory.resolve("timing");
+        String file = Timing.class.getName().replace('.', '/') + ".class";
+        Files.createDirectories(library.resolve(file).getParent());
+        Files.copy(location(Timing.class).resolve(file), library.resolve(file));
+        return library;
+    }
+
+    private static Path location(Class<?> type) throws Exception {
+        return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
+    }
+
     @Test
     void classThatShouldBeWovenAndIsNotIsAnErrorAtTheStart() {
         assertThatThrownBy(() -> Applications.start(
@@ -126,22 +141,75 @@ final class WovenModeTest {
                 .hasMessageFindingMatch("WovenApplication\\$Service\\.\\w+ was not woven");
     }
 
-    /** The annotation of the method {@code meta} is limited, and the aspect for those is missing. */
+    /** The annotation of one of the methods {@code meta} is limited, and the aspect for those is missing. */
     @Test
     void classWovenByOneOfTheTwoAspectsIsAnErrorAtTheStart() throws Exception {
-        Path aspects = Files.writeString(directory.resolve("aop.xml"), """
-                <aspectj>
-                  <weaver options="-warn:none -Xlint:ignore"><include within="io.ratelimited.spring.woven..*"/></weaver>
-                  <aspects><aspect name="io.ratelimited.spring.internals.aop.RateLimitAspect"/></aspects>
-                </aspectj>
-                """);
+        assertThatThrownBy(() -> runWovenAtLoadTimeBy(RateLimitAspect.class))
+                .hasMessageContaining(WovenApplication.Service.class.getName() + ".meta was not woven");
+    }
+
+    @Test
+    void classWovenByOtherAspectsAtLoadTimeIsAnErrorAtTheStart() {
+        assertThatThrownBy(() -> runWovenAtLoadTimeBy(Timing.class))
+                .hasMessageContaining(WovenApplication.Service.class.getName())
+                .hasMessageContaining("was not woven");
+    }
+
+    @Test
+    void classWovenByOtherAspectsAtCompileTimeIsAnErrorAtTheStart() throws Exception {
+        Path woven = weave(WovenApplication.class, timing().toString());
+        assertThat(woven.resolve("io/ratelimited/spring/woven/WovenApplication$Service$AjcClosure1.class"))
+                .exists();
         assertThatThrownBy(() -> Fork.run(
                         directory,
-                        Fork.classPath(entry -> true),
+                        woven + File.pathSeparator + Fork.classPath(entry -> true),
                         WovenApplication.class,
-                        Fork.SHORT,
-                        "-javaagent:" + Fork.jar("aspectjweaver"),
-                        "-Dorg.aspectj.weaver.loadtime.configuration=" + aspects.toUri()))
-                .hasMessageContaining(WovenApplication.Service.class.getName() + ".meta was not woven");
+                        Fork.SHORT))
+                .hasMessageContaining(WovenApplication.Service.class.getName())
+                .hasMessageContaining("was not woven");
+    }
+
+    @Test
+    void otherAspectsMayBeWovenIntoTheSameMethods() throws Exception {
+        assertThat(runWovenAtLoadTimeBy(RateLimitAspect.class, ComposedRateLimitAspect.class, Timing.class))
+                .containsExactly(FACTS);
+    }
+
+    private List<String> runWovenAtLoadTimeBy(Class<?>... aspects) throws Exception {
+        String names = Stream.of(aspects)
+                .map(aspect -> "<aspect name=\"" + aspect.getName() + "\"/>")
+                .collect(Collectors.joining());
+        Path configuration = Files.writeString(directory.resolve("aop.xml"), """
+                <aspectj>
+                  <weaver options="-warn:none -Xlint:ignore"><include within="io.ratelimited.spring.woven..*"/></weaver>
+                  <!-- <aspect name="io.ratelimited.spring.internals.aop.RateLimitAspect"/> -->
+                  <aspects>%s</aspects>
+                </aspectj>
+                """.formatted(names));
+        return Fork.run(
+                directory,
+                Fork.classPath(entry -> true),
+                WovenApplication.class,
+                Fork.SHORT,
+                "-javaagent:" + Fork.jar("aspectjweaver"),
+                "-Dorg.aspectj.weaver.loadtime.configuration=" + configuration.toUri());
+    }
+
+    /** An aspect of the application. */
+    @Aspect
+    public static final class Timing {
+
+        private static final Timing WOVEN = new Timing();
+
+        private Timing() {}
+
+        public static Timing aspectOf() {
+            return WOVEN;
+        }
+
+        @Around("execution(* io.ratelimited.spring.woven.WovenApplication.*.*(..))")
+        public Object time(ProceedingJoinPoint call) throws Throwable {
+            return Objects.requireNonNull(call).proceed();
+        }
     }
 }

@@ -36,6 +36,7 @@ public final class WovenApplication {
             count("unannotatedBySelf", sub::callsInherited);
             count("unannotatedByProxy", sub::inheritedByProxy);
             count("overriddenByAnother", sub::callsOverridden);
+            count("unlimitedByItself", sub::unlimited);
             count("overriddenLater", () -> sub.later().block());
             count("fallback", sub::fallsBack);
             count("fallbackFuture", () -> sub.fallsBackLater().join());
@@ -118,6 +119,9 @@ public final class WovenApplication {
         @Few
         public void meta() {}
 
+        @RateLimited("meta-of")
+        public void meta(int number) {}
+
         @RateLimited
         public CompletableFuture<String> future() {
             return CompletableFuture.completedFuture("future").thenApply(value -> value);
@@ -160,6 +164,8 @@ public final class WovenApplication {
         public Mono<String> later() {
             return Mono.just("later");
         }
+
+        public void unlimited() {}
 
         @RateLimited("falls-back")
         public String fallsBack() {
@@ -212,6 +218,12 @@ public final class WovenApplication {
         @RateLimited("overridden-by-another")
         public void overriddenByAnother() {
             super.overriddenByAnother();
+        }
+
+        @Override
+        @RateLimited
+        public void unlimited() {
+            super.unlimited();
         }
 
         @Override

@@ -76,7 +76,7 @@ public final class Declarations {
     }
 
     /** The method that objects of a class run when one is called. */
-    static Method specific(Method method, Class<?> userClass) {
+    public static Method specific(Method method, Class<?> userClass) {
         Method ofKotlin = KotlinOverrides.behind(ClassUtils.getMostSpecificMethod(method, userClass), userClass);
         return ofKotlin == null ? written(AopUtils.getMostSpecificMethod(method, userClass), userClass) : ofKotlin;
     }

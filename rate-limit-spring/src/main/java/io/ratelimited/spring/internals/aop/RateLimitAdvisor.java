@@ -60,9 +60,19 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
     }
 
     /** As {@link #isSeenByAspect(Method, Class)}, of the method that objects of the class run. */
-    static boolean isSeenByAspect(Method specific) {
+    public static boolean isSeenByAspect(Method specific) {
         Class<?> type = specific.getDeclaringClass();
         return isDirect(specific) || isDirect(type) || isComposed(specific) || isComposed(type);
+    }
+
+    /** The one of the two aspects that is woven into a method if one of them sees it. */
+    public static Class<?> aspectOf(Method specific) {
+        boolean direct = isDirect(specific);
+        // AspectJ takes an inner class for a part of the outer one.
+        for (Class<?> type = specific.getDeclaringClass(); type != null && !direct; type = type.getDeclaringClass()) {
+            direct = isDirect(type);
+        }
+        return direct ? RateLimitAspect.class : ComposedRateLimitAspect.class;
     }
 
     private static boolean isComposed(AnnotatedElement element) {

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.check;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.internals.aop.ComposedRateLimitAspect;
+import io.ratelimited.spring.internals.aop.Declarations;
 import io.ratelimited.spring.internals.aop.KotlinNames;
 import io.ratelimited.spring.internals.aop.LimitedMethods;
 import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
@@ -9,7 +10,6 @@ import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.core.KotlinDetector;
@@ -18,11 +18,12 @@ import org.springframework.util.ReflectionUtils;
 
 /**
  * Configures the woven aspects with the limits of this application context until it closes. Refuses beans that should be
- * woven and are not, because nothing would limit them.
+ * woven by the aspects of limits and are not, because nothing would limit them.
  */
 public final class WovenCheck implements BeanPostProcessor, DisposableBean {
 
     private final Supplier<LimitedMethods> methods;
+    private final WovenMethods woven = new WovenMethods();
 
     public WovenCheck(Supplier<LimitedMethods> methods) {
         this.methods = methods;
@@ -44,14 +45,15 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
         return bean;
     }
 
-    private static void check(Method method, Class<?> type) {
+    private void check(Method called, Class<?> type) {
+        Method method = Declarations.specific(called, type);
         if (Modifier.isAbstract(method.getModifiers())
-                || !RateLimitAdvisor.isSeenByAspect(method, type)
+                || !RateLimitAdvisor.isSeenByAspect(method)
                 || !RateLimitAdvisor.isLimited(method, type)) {
             return;
         }
         String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + KotlinNames.of(method);
-        if (!isWoven(method)) {
+        if (!woven.contains(method)) {
             throw new InvalidRateLimitException(
                     KotlinNames.of(method),
                     place,
@@ -69,11 +71,5 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
                     "rate-limit.aspect.mode is woven, but suspend functions run through woven code at every resumption",
                     "Set rate-limit.aspect.mode: proxy. [RL-114]");
         }
-    }
-
-    /** AspectJ moves the body of an advised method into a method of another name. */
-    private static boolean isWoven(Method method) {
-        return Stream.of(method.getDeclaringClass().getDeclaredMethods())
-                .anyMatch(body -> body.getName().startsWith(method.getName() + "_aroundBody"));
     }
 }
