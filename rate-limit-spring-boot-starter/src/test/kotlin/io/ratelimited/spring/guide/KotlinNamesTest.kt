@@ -126,6 +126,17 @@ internal class KotlinNamesTest {
         }
     }
 
+    @Test
+    fun functionsWithTheSameDefaultNameAreRefusedAtTheStart() {
+        Contexts.runner(ticker).withBean(Finder::class.java).run { context ->
+            assertThat(NestedExceptionUtils.getMostSpecificCause(context.startupFailure!!))
+                .isInstanceOf(InvalidRateLimitException::class.java)
+                .hasMessageContaining("'Finder.find(String)'")
+                .hasMessageContaining("its default name is also that of")
+                .hasMessageMatching("(?s).*Finder\\.(find-[\\w-]{7}\\(java.lang.String\\)).*Finder\\.(?!\\1)find-.*")
+        }
+    }
+
     private fun run(bean: Class<*>, vararg properties: String, test: (ApplicationContext) -> Unit) {
         Contexts.runner(ticker).withBean(bean).withPropertyValues(*properties).run {
             assertThat(it).hasNotFailed()
@@ -229,6 +240,18 @@ internal class KotlinNamesTest {
 
         @RateLimited(rate = "1/d", key = "#account.secret")
         open fun read(account: Account) = account.name
+    }
+
+    @JvmInline
+    value class OrderId(val value: String)
+
+    open class Finder {
+
+        @RateLimited(rate = "1/d")
+        open fun find(id: UserId) = "user ${id.value}"
+
+        @RateLimited(rate = "1/d")
+        open fun find(id: OrderId) = "order ${id.value}"
     }
 
     open class Lost {

@@ -274,6 +274,31 @@ class ContextHierarchyTest {
                 .hasMessageContaining("defined differently");
     }
 
+    @Test
+    void classesOfTwoContextsWithTheSameDefaultNameStopTheStart() {
+        assertThatThrownBy(() -> new SpringApplicationBuilder(Plain.class, Nested.OfParent.class)
+                        .web(WebApplicationType.NONE)
+                        .parent(parent)
+                        .run())
+                .satisfies(failure -> assertThat(cause(failure)).isInstanceOf(InvalidRateLimitException.class))
+                .hasMessageContaining("'OfParent.nameless'")
+                .hasMessageContaining("its default name is also that of")
+                .hasMessageContaining(OfParent.class.getName())
+                .hasMessageContaining(Nested.OfParent.class.getName());
+    }
+
+    @Test
+    void aBeanClassOfTwoContextsHasOneLimit() {
+        ConfigurableApplicationContext child =
+                start(new SpringApplicationBuilder(Plain.class, OfParent.class)
+                .web(WebApplicationType.NONE)
+                .parent(parent));
+
+        parent.getBean(OfParent.class).nameless();
+        child.getBean(OfParent.class).nameless();
+        assertThatThrownBy(parent.getBean(OfParent.class)::nameless).isInstanceOf(RateLimitExceededException.class);
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"rate-limit.redis.url=redis://me:secret@cache", "rate-limit.redis.password=secret"})
     void theValueOfAPropertyOfRedisIsNotShownBecauseItCanHoldAPassword(String property) {
@@ -431,6 +456,18 @@ class ContextHierarchyTest {
         public String ofAddress() {
             return "parent";
         }
+
+        @RateLimited(rate = "2/h")
+        public void nameless() {}
+    }
+
+    static class Nested {
+
+        static class OfParent {
+
+            @RateLimited(rate = "2/h")
+            public void nameless() {}
+        }
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -469,6 +506,10 @@ class ContextHierarchyTest {
             return parent.ofAddress();
         }
     }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Plain {}
 
     static class Refined {
 

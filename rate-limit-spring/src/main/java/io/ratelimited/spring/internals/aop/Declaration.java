@@ -10,7 +10,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.StringJoiner;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -33,7 +33,7 @@ public record Declaration(
     /** Defaults of attributes that are numbers. None is in the range of a property, so that no typing error looks unset. */
     private static final Set<Number> UNSET = Set.of(Long.MIN_VALUE, Integer.MIN_VALUE, Double.NaN);
 
-    /** Names that several methods of a class have. */
+    /** Names that several methods of a class have, without their parameters and with these. */
     private static final ClassValue<Set<String>> OVERLOADED = new ClassValue<>() {
         @Override
         protected Set<String> computeValue(Class<?> type) {
@@ -42,7 +42,7 @@ public record Declaration(
                     .map(method -> Declarations.written(method, type))
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .distinct()
-                    .map(KotlinNames::of)
+                    .flatMap(method -> Stream.of(KotlinNames.of(method), withParameters(method)))
                     .filter(name -> !names.add(name))
                     .collect(Collectors.toUnmodifiableSet());
         }
@@ -69,15 +69,15 @@ public record Declaration(
 
     private String methodName() {
         String name = KotlinNames.of(method);
-        return OVERLOADED.get(owner).contains(name) ? name + parameterTypes(method) : name;
+        return OVERLOADED.get(owner).contains(name) ? withParameters(method) : name;
     }
 
-    private static String parameterTypes(Method method) {
-        StringJoiner types = new StringJoiner(",", "(", ")");
-        for (Class<?> type : method.getParameterTypes()) {
-            types.add(type.getSimpleName());
-        }
-        return types.toString();
+    private static String withParameters(Method method) {
+        return KotlinNames.of(method) + parameterTypes(method, Class::getSimpleName);
+    }
+
+    private static String parameterTypes(Method method, Function<Class<?>, String> text) {
+        return Stream.of(method.getParameterTypes()).map(text).collect(Collectors.joining(",", "(", ")"));
     }
 
     /**
@@ -88,14 +88,18 @@ public record Declaration(
         return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
     }
 
-    /** Where the annotation applies, for messages. */
+    /** Where the annotation applies, for messages: another text for each class and method. */
     public String place() {
         return "@RateLimited on " + (ofClass ? owner.getName() : text(method, owner));
     }
 
-    /** A method, for messages. */
+    /** A method, for messages: with full names where the simple ones of its parameter types are also those of another method. */
     static String text(Method method, Class<?> owner) {
-        return owner.getName() + "." + KotlinNames.of(method) + parameterTypes(method);
+        String simple = withParameters(method);
+        return owner.getName() + "."
+                + (OVERLOADED.get(owner).contains(simple)
+                        ? method.getName() + parameterTypes(method, Class::getTypeName)
+                        : simple);
     }
 
     /** The annotated method, whose parameter names expressions may use too; null if a class is annotated. */

@@ -46,8 +46,6 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private final CurrentRequest.@Nullable Source requests;
     private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
     private final Map<Class<?>, Map<Method, Found>> cache = new ConcurrentHashMap<>();
-    /** Places of the limits that have a default name, by that name. */
-    private final Map<String, String> nameless = new ConcurrentHashMap<>();
     /** Declarations of {@link #declareAll} on methods that are not resolved yet. */
     private final Map<MethodClassKey, List<Declared>> unresolved = new ConcurrentHashMap<>();
 
@@ -143,14 +141,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private ConfiguredLimit register(Declaration declaration, String place, Map<LimitProperty, Object> properties) {
         String name = declaration.name(placeholders);
         if (declaration.isNameless(placeholders)) {
-            String other = nameless.putIfAbsent(name, place);
-            if (other != null && !other.equals(place)) {
-                throw new InvalidRateLimitException(
-                        name,
-                        place,
-                        "its default name is also that of " + other,
-                        "Give one of the two a name, as in @RateLimited(name = \"…\"). [RL-105]");
-            }
+            registry.reserveDefaultName(name, place);
         }
         return registry.register(name, place, properties);
     }

@@ -36,6 +36,9 @@ public final class LimitRegistry {
     private volatile LimitSettings properties;
     private final Backends backends;
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
+    /** Places of the annotations without a name, by the default names of their limits. */
+    private final Map<String, String> nameless = new ConcurrentHashMap<>();
+
     private final CurrentRequest.@Nullable Source requests;
     private final RequestThreads ownThreads;
     /** Those of the contexts that share the limits. Guarded by itself. */
@@ -324,6 +327,23 @@ public final class LimitRegistry {
                             + ". [RL-105]");
         }
         return limit;
+    }
+
+    /**
+     * Reserves the default name of a limit for one class or method, in all contexts that share the limits.
+     *
+     * @param place that of the annotation on the class or method
+     * @throws InvalidRateLimitException if another class or method has the same default name
+     */
+    public void reserveDefaultName(String name, String place) {
+        String other = nameless.putIfAbsent(name, place);
+        if (other != null && !other.equals(place)) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "its default name is also that of " + other,
+                    "Give one of the two a name, as in @RateLimited(name = \"…\"). [RL-105]");
+        }
     }
 
     private static String difference(Map<LimitProperty, Object> there, Map<LimitProperty, Object> here) {

@@ -134,6 +134,12 @@ class StartupRejectionTest {
                 Mistake.of("one default name of two classes", One.Same.class, Other.Same.class)
                         .tells("'Same.call'", here + "$One$Same", here + "$Other$Same")
                         .and("a name"),
+                Mistake.of("one default name of two methods", Overloaded.class)
+                        .tells(
+                                "'Overloaded.handle(Command)'",
+                                "Overloaded.handle(" + here + "$Create$Command)",
+                                "Overloaded.handle(" + here + "$Delete$Command)")
+                        .and("a name"),
                 Mistake.of("one limit twice on a method", Twice.class).tells("'twice'", "this limit twice"),
                 Mistake.of("limited and exempt at once", Both.class).tells("@RateLimited and @RateLimitExempt"),
                 Mistake.of("a name and another value", TwoNames.class)
@@ -463,6 +469,22 @@ class StartupRejectionTest {
             @RateLimited(rate = "5/s")
             public void call() {}
         }
+    }
+
+    static class Create {
+        record Command() {}
+    }
+
+    static class Delete {
+        record Command() {}
+    }
+
+    static class Overloaded {
+        @RateLimited(rate = "5/s")
+        public void handle(Create.Command command) {}
+
+        @RateLimited(rate = "5/s")
+        public void handle(Delete.Command command) {}
     }
 
     static class Twice {
