@@ -248,8 +248,7 @@ public final class ConfiguredLimit implements NamedLimit {
         if (found != null) {
             return found;
         }
-        String name = RelaxedNames.find(tiers.keySet(), tier);
-        RateLimiter relaxed = name == null ? null : tiers.get(name);
+        RateLimiter relaxed = limiterOfName(tier);
         if (relaxed != null) {
             return relaxed;
         }
@@ -264,10 +263,15 @@ public final class ConfiguredLimit implements NamedLimit {
         return limiter;
     }
 
-    /** The limiter of a tier of this name, or of these numbers; that of the limit itself for others. */
+    /** The limiter of a tier of this name, or of these numbers; that of the limit itself for others, without a warning. */
     public RateLimiter limiterOfKnownTier(String tier) {
-        RateLimiter found = tiers.get(tier);
+        RateLimiter found = limiterOfName(tier);
         return found != null ? found : CallerNumbers.isNumbers(tier) ? limiterOfTier(tier, null) : limiter;
+    }
+
+    private @Nullable RateLimiter limiterOfName(Object tier) {
+        String name = RelaxedNames.find(tiers.keySet(), tier);
+        return name == null ? null : tiers.get(name);
     }
 
     /** The classes of its calls. */

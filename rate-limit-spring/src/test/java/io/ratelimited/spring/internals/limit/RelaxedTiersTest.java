@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatNoException;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
@@ -33,6 +34,9 @@ final class RelaxedTiersTest {
         @RateLimited(name = "planned", rate = "1/s", tier = "#plan")
         public void planned(Object plan) {}
 
+        @RateLimited(name = "keyed", rate = "1/s", key = "#caller", tier = "#plan")
+        public void keyed(String caller, Object plan) {}
+
         @RateLimited(
                 name = "classed",
                 algorithm = Algorithm.CONCURRENCY,
@@ -49,6 +53,7 @@ final class RelaxedTiersTest {
                 .withBean(Calls.class)
                 .withPropertyValues(
                         "rate-limit.limits.planned.tiers.gold-plus.rate=3/s",
+                        "rate-limit.limits.keyed.tiers.gold-plus.rate=3/s",
                         "rate-limit.limits.classed.priorities=very-urgent,batch",
                         "rate-limit.limits.byEnum.priorities=gold-plus,free")
                 .run(context -> {
@@ -74,6 +79,17 @@ final class RelaxedTiersTest {
             for (int i = 0; i < 3; i++) {
                 assertThatNoException().isThrownBy(() -> calls.planned(tier));
             }
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"gold-plus", "GOLD_PLUS", "goldPlus", "Gold-Plus"})
+    void theRemainingPermitsAreThoseOfTheTierOfTheCalls(String tier, CapturedLog output) {
+        run(output, (calls, limits) -> {
+            calls.keyed("ann", tier);
+            assertThat(limits.remaining("ann", tier))
+                    .extracting(Decision::remaining)
+                    .containsExactly(2L);
         });
     }
 
