@@ -9,7 +9,13 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.internals.web.RunningServer;
@@ -26,6 +32,7 @@ import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -44,6 +51,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.context.event.EventListener;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
@@ -181,6 +189,19 @@ class ContextHierarchyTest {
         assertThat(admitted(child) - before).isEqualTo(3);
     }
 
+    @Test
+    void theParentReceivesTheChangesAndDecisionsOfEveryContext() throws Exception {
+        Received received = parent.getBean(Received.class);
+        ConfigurableApplicationContext child = CHILDREN.get(WebApplicationType.SERVLET);
+        received.events.clear();
+
+        child.getBean(RateLimitOperations.class).change("shared", LimitChange.rate("1/h"));
+        get(child, "/child");
+        get(child, "/parent");
+
+        assertThat(received.events).containsExactly("change", "decision true", "decision false");
+    }
+
     private static double admitted(ConfigurableApplicationContext context) {
         Collection<Counter> counters = context.getBean(MeterRegistry.class)
                 .find("rate.limit.decisions")
@@ -289,8 +310,7 @@ class ContextHierarchyTest {
 
     @Test
     void aBeanClassOfTwoContextsHasOneLimit() {
-        ConfigurableApplicationContext child =
-                start(new SpringApplicationBuilder(Plain.class, OfParent.class)
+        ConfigurableApplicationContext child = start(new SpringApplicationBuilder(Plain.class, OfParent.class)
                 .web(WebApplicationType.NONE)
                 .parent(parent));
 
@@ -436,12 +456,27 @@ class ContextHierarchyTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({OfParent.class, SharedServers.OwnLoops.class})
+    @Import({OfParent.class, Received.class, SharedServers.OwnLoops.class})
     static class Parent {
 
         @Bean
         ManualTicker ticker() {
             return new ManualTicker();
+        }
+    }
+
+    static class Received implements DecisionObserver {
+
+        private final List<String> events = new CopyOnWriteArrayList<>();
+
+        @EventListener(RateLimitChangedEvent.class)
+        void changed() {
+            events.add("change");
+        }
+
+        @Override
+        public void onDecision(RateLimitDecision decision) {
+            events.add("decision " + (decision.outcome() == Outcome.ADMITTED));
         }
     }
 
