@@ -25,6 +25,9 @@ public interface RateLimits {
     /**
      * Takes a permit if the call can proceed immediately, regardless of the policy of the limit. Has no effect on a web
      * response: the caller handles a rejection.
+     *
+     * @throws UnsupportedOperationException for a CONCURRENCY or ADAPTIVE limit, with or without a key, because its calls
+     *     must be released when they end: use {@link #execute} or {@link #reserve}
      */
     boolean tryAcquire(String name, @Nullable Object key);
 
@@ -33,6 +36,8 @@ public interface RateLimits {
      *
      * @param permits 0 or more; a call of 0 permits uses none, and is admitted unless its key is blocked; if the limit has
      *     {@code charge}, it is decided like a call of 1
+     * @throws UnsupportedOperationException for a CONCURRENCY or ADAPTIVE limit, with or without a key, because its calls
+     *     must be released when they end: use {@link #execute} or {@link #reserve}
      */
     boolean tryAcquire(String name, @Nullable Object key, long permits);
 

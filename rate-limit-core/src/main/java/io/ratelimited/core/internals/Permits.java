@@ -36,8 +36,9 @@ public final class Permits {
     }
 
     /** Creates the error of taking permits of a limit on calls in flight without a reservation that can be released. */
-    public static UnsupportedOperationException nothingToRelease() {
-        return new UnsupportedOperationException(
-                "a call in flight must be released when it ends: use reserve or execute instead of tryAcquire");
+    public static UnsupportedOperationException nothingToRelease(String limit) {
+        return new UnsupportedOperationException("limit '" + limit
+                + "' counts calls in flight, which must be released when they end: use execute or reserve instead of"
+                + " tryAcquire");
     }
 }

@@ -87,7 +87,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        throw Permits.nothingToRelease();
+        throw Permits.nothingToRelease(limit().name());
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.CapturedLog;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Properties of a limit that calls of {@link RateLimits} do not read are warned of, once. */
 @ExtendWith(CapturedLog.Capture.class)
@@ -112,6 +114,19 @@ final class CallsInCodeTest {
                     limits.reserve("search", "ann", 1).close();
                     assertThat(log).contains("sets block-unless, which RateLimits ignores");
                 });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"concurrency", "adaptive"})
+    void aCallInFlightIsNotTried(String algorithm) {
+        run(new String[] {PREFIX + "algorithm=" + algorithm, PREFIX + "max-concurrent=2"}, limits -> {
+            for (String key : new String[] {null, "ann"}) {
+                assertThatThrownBy(() -> limits.tryAcquire("search", key))
+                        .isInstanceOf(UnsupportedOperationException.class)
+                        .hasMessageContaining("'search'")
+                        .hasMessageContaining("execute or reserve");
+            }
+        });
     }
 
     /** Those of an annotation are of its method, and defaults are of many limits. */

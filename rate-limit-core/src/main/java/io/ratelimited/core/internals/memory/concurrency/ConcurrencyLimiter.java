@@ -85,7 +85,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
         Permits.requireAsked(permits);
-        throw Permits.nothingToRelease();
+        throw Permits.nothingToRelease(limit().name());
     }
 
     @Override
