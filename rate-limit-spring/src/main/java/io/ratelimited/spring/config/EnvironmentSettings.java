@@ -80,7 +80,7 @@ final class EnvironmentSettings implements SettingsSource {
                     case "enabled" -> {} // read by the condition of all beans
                     case "backend" -> backend = value.toLowerCase(Locale.ROOT);
                     case "memory.maximum-keys" -> maximumKeys = keys(name, value);
-                    case "aspect.order" -> integer(name, value);
+                    case "aspect.order" -> requireOrder(name, value);
                     case "aspect.mode" -> {
                         if (!MODES.contains(value.toLowerCase(Locale.ROOT))) {
                             throw InvalidRateLimitException.ofProperty(name, "must be one of " + MODES, value);
@@ -164,6 +164,16 @@ final class EnvironmentSettings implements SettingsSource {
             return Long.parseLong(value);
         } catch (NumberFormatException ex) {
             throw InvalidRateLimitException.ofProperty(name, "must be a whole number", value);
+        }
+    }
+
+    /** As the advisor reads it. */
+    private static void requireOrder(String name, String value) {
+        try {
+            Integer.parseInt(value);
+        } catch (NumberFormatException ex) {
+            throw InvalidRateLimitException.ofProperty(
+                    name, "must be a whole number from " + Integer.MIN_VALUE + " to " + Integer.MAX_VALUE, value);
         }
     }
 

@@ -233,6 +233,7 @@ class RateLimitConfigurationTest {
                 "rate-limit.defaults.tiers.gold.slots=many | rate-limit.defaults.tiers.gold.slots is \"many\" | a whole number | RL-102",
                 "rate-limit.memory.maximum-keys=0 | rate-limit.memory.maximum-keys is 0 | at least 1 | RL-102",
                 "rate-limit.aspect.order=first | rate-limit.aspect.order is first | a whole number | RL-102",
+                "rate-limit.aspect.order=3000000000 | rate-limit.aspect.order is 3000000000 | a whole number from -2147483648 to 2147483647 | RL-102",
                 "rate-limit.aspect.mode=wove | rate-limit.aspect.mode is wove | one of [proxy, woven] | RL-102",
                 "rate-limit.defaults.priorities[1]=low | priorities are numbered [1] | from 0 without a gap | RL-101",
                 "rate-limit.defaults.burst[0]=5 | There is no property rate-limit.defaults.burst[0] | without Spring Boot | RL-101",
