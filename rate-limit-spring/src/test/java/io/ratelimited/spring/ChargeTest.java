@@ -26,6 +26,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.core.annotation.AliasFor;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
 import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -166,6 +168,31 @@ final class ChargeTest {
         service.future(new CompletableFuture<>());
         ticker.advance(Duration.ofMinutes(3));
         assertThat(remaining("stream", null)).isEqualTo(95);
+    }
+
+    /** Without a request, as in a message of a WebSocket, the thread of the call knows its user. */
+    @Test
+    void thePrincipalIsThatOfTheThreadThatCalled() throws Exception {
+        CompletableFuture<String> ofAnn = new CompletableFuture<>();
+        CompletableFuture<String> ofNobody = new CompletableFuture<>();
+        login("ann");
+        service.owned(ofAnn);
+        SecurityContextHolder.clearContext();
+        service.owned(ofNobody);
+        Thread other = new Thread(() -> {
+            login("bartholomew");
+            ofAnn.complete("");
+            ofNobody.complete("");
+        });
+        other.start();
+        other.join();
+
+        assertThat(observer.settled).containsExactly("owned null 10 3");
+        assertThat(observer.failed).containsExactly("owned null 10");
+    }
+
+    private static void login(String user) {
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(user, null, "ROLE_USER"));
     }
 
     @Test
@@ -431,6 +458,11 @@ final class ChargeTest {
         @RateLimited(name = "stream", permits = "10", charge = Journal.CHARGE)
         public Flux<String> flux(Flux<String> flux) {
             return flux;
+        }
+
+        @RateLimited(name = "owned", rate = "100/h", permits = "10", charge = "principal.name.length()")
+        public CompletableFuture<String> owned(CompletableFuture<String> future) {
+            return future;
         }
 
         @RateLimited("unaware")

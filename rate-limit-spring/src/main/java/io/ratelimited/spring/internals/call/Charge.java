@@ -24,7 +24,7 @@ final class Charge {
      * @param expression the charge of a limit
      * @param target the called object
      * @param args the arguments of the call
-     * @param current the web request of the call: the words of the expression are read from it now
+     * @param current the web request of the call: the words of the expression are read now, from it or else from the thread
      * @param reserved permits that the call has reserved
      */
     Charge(

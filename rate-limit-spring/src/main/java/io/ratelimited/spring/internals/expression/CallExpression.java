@@ -427,12 +427,19 @@ public final class CallExpression {
         return found;
     }
 
-    /** The request as a charge needs it when the call has ended; null if it needs none. */
+    /**
+     * The request as a charge needs it when the call has ended. Without a request, the caller that this thread knows; null if the
+     * charge needs neither.
+     */
     @Nullable
     public RequestFacts captured(@Nullable RequestFacts request) {
-        return words != null && words.readsRoot() && request != null
-                ? new CapturedRequest(request, this, words.headers())
-                : null;
+        if (words == null || !words.readsRoot()) {
+            return null;
+        }
+        if (request != null) {
+            return new CapturedRequest(request, this, words.headers());
+        }
+        return words.reads("principal") ? CapturedThread.now() : null;
     }
 
     private IllegalStateException failure(RuntimeException cause, String consequence) {

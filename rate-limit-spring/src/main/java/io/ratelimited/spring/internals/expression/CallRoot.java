@@ -60,12 +60,17 @@ public final class CallRoot {
 
     private RequestFacts web(String word) {
         if (request == null) {
-            throw new IllegalStateException(word
-                    + " is only known in a servlet or WebFlux request, and this call is not part of one (on"
-                    + " WebFlux let the method return a Mono or suspend, or add io.micrometer:context-propagation and"
-                    + " set spring.reactor.context-propagation=auto; in a coroutine also call it in"
-                    + " withContext(PropagationContextElement()))");
+            throw notInRequest(word);
         }
         return request;
+    }
+
+    /** The failure to read a word of requests in a call that is not part of one. */
+    static IllegalStateException notInRequest(String word) {
+        return new IllegalStateException(word
+                + " is only known in a servlet or WebFlux request, and this call is not part of one (on"
+                + " WebFlux let the method return a Mono or suspend, or add io.micrometer:context-propagation and"
+                + " set spring.reactor.context-propagation=auto; in a coroutine also call it in"
+                + " withContext(PropagationContextElement()))");
     }
 }
