@@ -65,11 +65,14 @@ final class FreshBudgets {
         turn.acquire();
         boolean started = false;
         try {
+            if (!begun) {
+                // The restart advances the time to the last alarm: overrides of the startup may end before it.
+                registry.all().forEach(limit -> mementos.computeIfAbsent(limit.name(), registry::memento));
+            }
             ticker.restart();
             ticker.autoAdvance();
             registry.all()
-                    .forEach(limit -> mementos.computeIfAbsent(
-                                    limit.name(), name -> begun ? registry.asConfigured(name) : registry.memento(name))
+                    .forEach(limit -> mementos.computeIfAbsent(limit.name(), registry::asConfigured)
                             .run());
             limiters.forEach(Renewable::renew);
             clients.get().forEach(all -> all.all().forEach(LimitedClient::forget));

@@ -14,16 +14,19 @@ import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
+import io.ratelimited.spring.internals.limit.LimitCandidates;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
+import org.springframework.boot.ApplicationRunner;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.TestConfiguration;
@@ -100,6 +103,28 @@ class TestContextsTest {
         @Override
         @DirtiesContext
         void test() {}
+    }
+
+    @SpringBootTest(
+            classes = {Shop.class, AtStartup.class},
+            webEnvironment = SpringBootTest.WebEnvironment.NONE,
+            properties = {
+                "rate-limit.limits.login.candidates=2/m, 9/m",
+                "rate-limit.limits.daily.candidates=auto",
+                "rate-limit.limits.daily.candidates-for=30d"
+            })
+    @AutoConfigureRateLimits
+    static class WithCandidates {
+
+        void test() {}
+    }
+
+    static class AtStartup {
+
+        @Bean
+        ApplicationRunner override(RateLimitOperations operations) {
+            return args -> operations.override("login", "ann", LimitChange.rate("7/m"), Duration.ofHours(12));
+        }
     }
 
     @ContextHierarchy({@ContextConfiguration(classes = Shop.class), @ContextConfiguration(classes = Branch.class)})
@@ -281,6 +306,44 @@ class TestContextsTest {
             operations.override("cellar", "ann", LimitChange.rate("9/m"), null);
             test.end();
         }
+    }
+
+    @Test
+    void candidatesAndOverridesOfTheStartupStartAgainWithEachTest() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            Run test = new Run(WithCandidates.class);
+            test.begin();
+            ApplicationContext context = context(WithCandidates.class);
+            RateLimits limits = context.getBean(RateLimits.class);
+            LimitRegistry registry = context.getBean(LimitRegistry.class);
+            assertThat(limits.peek("login", "ann").remaining()).isEqualTo(7);
+            assertThat(registry.get("login").ownBudget("ann")).containsEntry("for", "12h");
+            for (String name : List.of("login", "daily")) {
+                assertThat(limits.tryAcquire(name, null)).isTrue();
+                assertThat(registry.get(name).candidates().state().report().calls())
+                        .isOne();
+            }
+            context.getBean(ManualTicker.class).advance(Duration.ofHours(i));
+            test.end();
+        }
+    }
+
+    @Test
+    void candidatesThatATestStartsEndWithIt() throws Exception {
+        List<Integer> candidates = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            Run test = new Run(Limited.class);
+            test.begin();
+            LimitCandidates ofLogin = context(Limited.class)
+                    .getBean(LimitRegistry.class)
+                    .get("login")
+                    .candidates();
+            candidates.add(ofLogin.state().report().candidates().size());
+            ofLogin.start("2/m", Duration.ofDays(1), "this test");
+            candidates.add(ofLogin.state().report().candidates().size());
+            test.end();
+        }
+        assertThat(candidates).containsExactly(0, 1, 0, 1);
     }
 
     /** Properties alone make a limit at startup; the annotation of a bean that is created later has the rest. */

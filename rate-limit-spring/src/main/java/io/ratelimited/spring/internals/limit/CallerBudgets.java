@@ -54,6 +54,11 @@ final class CallerBudgets {
             return same && text.equals(other.text);
         }
 
+        /** The same budget, that many nanoseconds later. */
+        Budget later(long nanos) {
+            return endsAt == null ? this : new Budget(text, limiter, problem, version, endsAt + nanos);
+        }
+
         boolean hasEnded(Ticker ticker) {
             return endsAt != null && ticker.nanos() - endsAt >= 0;
         }
@@ -65,12 +70,14 @@ final class CallerBudgets {
         this.shared = shared;
     }
 
-    /** Remembers the budgets, for tests; running the result brings them back. */
+    /** Remembers the budgets, for tests; running the result brings them back, each for the time that it still had. */
     Runnable memento() {
         Map<String, Budget> before = Map.copyOf(budgets);
+        long then = ticker.nanos();
         return () -> {
             clear();
-            budgets.putAll(before);
+            long since = ticker.nanos() - then;
+            before.forEach((caller, budget) -> budgets.put(caller, budget.later(since)));
         };
     }
 

@@ -173,7 +173,7 @@ public final class LimitRegistry {
     /**
      * Remembers the changes and the callers' own budgets of a limit, for tests.
      *
-     * @return brings them back; the budgets in limiters are left to the tests
+     * @return brings them back, and starts the configured candidates again; the budgets in limiters are left to the tests
      */
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
@@ -194,6 +194,7 @@ public final class LimitRegistry {
             // An annotation that was read later has completed the configuration, which stays so.
             boolean same = definition.equals(limit.definition());
             changes.restore(limit, same ? configuration : limit.settings().configuration(), changed);
+            limit.atStart().restartCandidates(limit.candidates());
         };
     }
 

@@ -358,6 +358,12 @@ public final class ResolvedLimit {
         }
     }
 
+    /** Starts the configured candidates, or none, and forgets the result of those before. */
+    void restartCandidates(LimitCandidates candidates) {
+        String rates = candidates();
+        candidates.start(rates == null ? "off" : rates, candidatesFor(), place(LimitProperty.CANDIDATES));
+    }
+
     /** Null for none: there are no rates around that of an unlimited limit, or of one that is closed, as in an emergency. */
     private @Nullable String candidates() {
         String rates = texts().get(LimitProperty.CANDIDATES.kebab());
