@@ -1,6 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.jayway.jsonpath.JsonPath;
 import io.ratelimited.core.CanonicalKey;
@@ -117,6 +118,19 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<Map<String, Object>>read(get("/search/ann").body(), "$"))
                 .containsEntry("remaining", 197)
                 .doesNotContainKey("budget");
+    }
+
+    @Test
+    void aLimitThatStartupIgnoredIsNotThere() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of("rate-limit.limits.half.burst", "5"));
+
+        for (String path : List.of("/half", "/half/ann")) {
+            assertThat(get(path).statusCode()).as(path).isEqualTo(404);
+            assertThat(post(path, "{\"rate\": \"5/m\"}").statusCode()).as(path).isEqualTo(404);
+            assertThat(delete(path).statusCode()).as(path).isEqualTo(404);
+        }
+        assertThat(get("/half").body()).contains("'half'", "rate is missing");
+        assertThatThrownBy(() -> limits.tryAcquire("half", null)).isInstanceOf(IllegalArgumentException.class);
     }
 
     @Test

@@ -222,21 +222,26 @@ public final class LimitRegistry {
 
     /** Returns whether properties or code that was read define a limit of a name. */
     public boolean isDefined(String name) {
-        return limits.containsKey(name) || properties.limits().containsKey(name);
+        return limits.containsKey(name)
+                || (properties.limits().containsKey(name) && lacking(alone(properties, name)) == null);
     }
 
     /**
      * The limit of a name.
      *
-     * @throws IllegalArgumentException when there is none
+     * @throws IllegalArgumentException when there is none, or its properties are incomplete, so that startup has ignored it
      */
     public ConfiguredLimit get(String name) {
-        return get(
-                name,
-                annotationsRead
-                        ? ""
-                        : ". Annotations are read once all beans are created: wait for ContextRefreshedEvent or"
-                                + " ApplicationReadyEvent, or define " + PropertyText.limit(name));
+        String remedy = annotationsRead
+                ? ""
+                : ". Annotations are read once all beans are created: wait for ContextRefreshedEvent or"
+                        + " ApplicationReadyEvent, or define " + PropertyText.limit(name);
+        try {
+            return get(name, remedy);
+        } catch (InvalidRateLimitException ex) {
+            throw new IllegalArgumentException(
+                    "there is no rate limit named '" + name + "': " + ex.getMessage() + " " + ex.remedy() + remedy, ex);
+        }
     }
 
     /** {@link #get} for routes and clients, which are created before beans with annotations. */
@@ -457,26 +462,27 @@ public final class LimitRegistry {
         annotationsRead = true;
         Set<String> annotated = new TreeSet<>(limits.keySet());
         for (String name : properties.limits().keySet()) {
-            String place = PropertyText.limit(name);
-            if (!annotated.contains(name)) {
-                String lacking = lacking(name, place);
-                if (lacking != null) {
-                    LOG.warn("Rate limit '" + name + "' (" + place + ") is ignored: nothing uses it"
-                            + SimilarName.hint(name, annotated) + ", and " + lacking
-                            + ". Complete it, or remove it, unless a bean outside of this context uses it. [RL-207]");
-                    continue;
-                }
-            }
-            ConfiguredLimit limit = get(name);
             if (annotated.contains(name)) {
                 continue;
             }
+            String lacking = lacking(alone(properties, name));
+            if (lacking != null) {
+                warnOfIgnored(name, lacking, annotated);
+                continue;
+            }
+            ConfiguredLimit limit = get(name, "");
             limit.warnOfTiersWithout(limit.text(LimitProperty.TIER), limit.place());
             SimilarName.find(name, annotated)
                     .or(() -> defaultName(name, annotated))
                     .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + similar + "'? [RL-206]"));
         }
+    }
+
+    private static void warnOfIgnored(String name, String lacking, Set<String> known) {
+        LOG.warn("Rate limit '" + name + "' (" + PropertyText.limit(name) + ") is ignored: nothing uses it"
+                + SimilarName.hint(name, known) + ", and " + lacking
+                + ". Complete it, or remove it, unless a bean outside of this context uses it. [RL-207]");
     }
 
     /** Finds the default name of a class or method whose default name an operator has taken {@code name} for. */
@@ -492,10 +498,15 @@ public final class LimitRegistry {
                 || (name.startsWith(part + ".") && Character.isUpperCase(part.charAt(0)) && part.indexOf('.') < 0);
     }
 
-    /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */
-    private @Nullable String lacking(String name, String place) {
+    /** A limit of properties without an annotation. */
+    private static ResolvedLimit alone(LimitSettings properties, String name) {
+        String place = PropertyText.limit(name);
         Layer annotation = Layer.ofAnnotation(name, place, Map.of());
-        ResolvedLimit alone = new ResolvedLimit(name, place, Layer.ofConfiguration(properties, name, annotation));
+        return new ResolvedLimit(name, place, Layer.ofConfiguration(properties, name, annotation));
+    }
+
+    /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */
+    private static @Nullable String lacking(ResolvedLimit alone) {
         LimitProperty size = size(alone.algorithm());
         if (size != null && !alone.values().containsKey(size)) {
             return size.kebab() + " is missing";

@@ -256,8 +256,12 @@ class UnlimitedCallsTest {
                             .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is ignored")
                             .containsOnlyOnce("uses it (did you mean 'Early.place'?), and rate");
                     RateLimits limits = context.getBean(RateLimits.class);
+                    for (String ignored : new String[] {"logins", "quota", "reports", "Early.plaec"}) {
+                        assertThatThrownBy(() -> limits.tryAcquire(ignored, "ann"))
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("there is no rate limit named '" + ignored + "'");
+                    }
                     assertThatThrownBy(() -> limits.tryAcquire("logins", "ann"))
-                            .isInstanceOf(InvalidRateLimitException.class)
                             .hasMessageContaining("rate is missing: no property sets it");
                 });
     }
