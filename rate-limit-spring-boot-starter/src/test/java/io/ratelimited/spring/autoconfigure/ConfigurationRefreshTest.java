@@ -11,6 +11,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.InstanceDifferences;
@@ -392,6 +393,110 @@ class ConfigurationRefreshTest {
     }
 
     @Test
+    void aRemovedLimitStaysAndHoldsUpNothing(CapturedOutput output) {
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.old.rate", "5/m"),
+                (context, limits) -> {
+                    assertThat(limits.tryAcquire("old", null, 2)).isTrue();
+                    configuration.remove("rate-limit.limits.old.rate");
+
+                    refresh(context, Map.of("rate-limit.limits.search.rate", "0/s"));
+                    assertThat(limits.tryAcquire("search", null)).isFalse();
+                    refresh(context, Map.of("rate-limit.limits.search.rate", "7/s"));
+                    assertThat(limits.limit("search").limit().rate()).hasToString("7/s");
+
+                    assertThat(limits.peek("old", null).remaining()).isEqualTo(3);
+                    assertThat(output)
+                            .containsOnlyOnce("Rate limit 'old' is no longer configured")
+                            .contains("until the next startup")
+                            .doesNotContain("ERROR");
+
+                    refresh(context, Map.of("rate-limit.limits.old.rate", "9/m"));
+                    assertThat(limits.limit("old").limit().rate()).hasToString("9/m");
+                });
+    }
+
+    /** The next startup would fail: nothing defines the limit that the annotation names. */
+    @Test
+    void aRemovedLimitThatAnAnnotationNamesIsAnError(CapturedOutput output) {
+        start(
+                runner.withBean(Shop.class),
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.prices.rate", "5/m"),
+                (context, limits) -> {
+                    configuration.remove("rate-limit.limits.prices.rate");
+
+                    refresh(context, Map.of("rate-limit.limits.search.rate", "7/s"));
+
+                    assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
+                    assertThat(output)
+                            .contains("ERROR")
+                            .contains("rate is missing: neither an annotation nor a property sets it")
+                            .contains("rate-limit.limits.prices.rate");
+                });
+    }
+
+    @Test
+    void aRemovedLimitLeavesThatOfItsAnnotation(CapturedOutput output) {
+        start(runner.withBean(Shop.class), shop("rate-limit.limits.orders.rate", "9/m"), (context, limits) -> {
+            configuration.remove("rate-limit.limits.orders.rate");
+
+            refresh(context, Map.of());
+
+            assertThat(limits.limit("orders").limit().rate()).hasToString("2/m");
+            assertThat(output).doesNotContain("ERROR").doesNotContain("no longer configured");
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "rate=abc",
+                "rate=5/m,candidates=fast",
+                "rate=5/m,tiers.gold.rate=abc",
+                "rate=5/m,warmup=1s,algorithm=gcra"
+            })
+    void anInvalidNewLimitChangesNothing(String properties, CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            for (String property : properties.split(",")) {
+                configuration.put("rate-limit.limits.neu." + property.split("=")[0], property.split("=")[1]);
+            }
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "7/s"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
+            assertThat(output).contains("ERROR").contains("Rate limit 'neu' is invalid");
+        });
+    }
+
+    /** As at startup: a bean that is not there may have the rest. */
+    @Test
+    void anIncompleteNewLimitIsIgnoredWithAWarning(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            refresh(context, Map.of("rate-limit.limits.neu.burst", "5", "rate-limit.limits.search.rate", "7/s"));
+            refresh(context, Map.of("rate-limit.limits.search.rate", "8/s"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("8/s");
+            assertThat(output).containsOnlyOnce("Rate limit 'neu'").contains("[RL-207]");
+        });
+    }
+
+    @Test
+    void aNewLimitOnRedisIsThereAfterTheNextStartup(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            refresh(
+                    context,
+                    Map.of(
+                            "rate-limit.limits.neu.rate", "5/m",
+                            "rate-limit.limits.neu.backend", "redis",
+                            "rate-limit.limits.search.rate", "7/s"));
+
+            assertThat(limits.limit("search").limit().rate()).hasToString("7/s");
+            assertThat(output).contains("WARN").contains("Rate limit 'neu' takes effect at the next startup");
+            assertThatThrownBy(() -> limits.tryAcquire("neu", null)).isInstanceOf(IllegalArgumentException.class);
+        });
+    }
+
+    @Test
     void callsInFlightCannotBecomeARate(CapturedOutput output) {
         start(
                 Map.of(
@@ -491,6 +596,19 @@ class ConfigurationRefreshTest {
 
             assertThat(limits.limit("search").limit().rate()).hasToString("100/s");
         });
+    }
+
+    private static Map<String, String> shop(String property, String value) {
+        return Map.of("rate-limit.limits.prices.rate", "5/m", property, value);
+    }
+
+    static class Shop {
+
+        @RateLimited(name = "orders", rate = "2/m")
+        public void order() {}
+
+        @RateLimited(name = "prices", key = "'all'")
+        public void prices() {}
     }
 
     private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, TestLimits> test) {

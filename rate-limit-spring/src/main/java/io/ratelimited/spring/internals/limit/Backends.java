@@ -55,8 +55,13 @@ final class Backends {
      * @throws InvalidRateLimitException when there will be none
      */
     LimiterFactory atNextStartup(ResolvedLimit limit) {
+        return isForNextStartup(limit) ? UNKNOWN_REDIS : of(limit);
+    }
+
+    /** Returns whether a limit names Redis, to which only the next startup connects. */
+    boolean isForNextStartup(ResolvedLimit limit) {
         boolean redis = "redis".equals(limit.values().get(LimitProperty.BACKEND));
-        return redis && !factories.containsKey("redis") && lackingOfRedis() == null ? UNKNOWN_REDIS : of(limit);
+        return redis && !factories.containsKey("redis") && lackingOfRedis() == null;
     }
 
     /** The pauses that all instances share on a backend; null if they share none. */

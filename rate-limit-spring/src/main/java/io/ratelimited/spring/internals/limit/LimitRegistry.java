@@ -26,6 +26,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The limits of the application by name: makes each when it is first asked for. Thread-safe. */
@@ -101,7 +102,8 @@ public final class LimitRegistry {
 
     /**
      * Changes the limits in use where the properties differ from those before. A change that was made at run time stays
-     * unless the properties change the same value. One that all instances share stays unless it does not suit them.
+     * unless the properties change the same value. One that all instances share stays unless it does not suit them. A limit
+     * that is no longer configured stays as it is until the next startup.
      *
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
@@ -110,10 +112,13 @@ public final class LimitRegistry {
         // Calls that it lets go continue without the lock.
         JointLocks.postponing(() -> {
             synchronized (this) {
-                changes.configure(all(), limit -> checked(limit, refreshed), author);
+                checkUnused(refreshed);
+                changes.configure(configured(refreshed), limit -> checked(limit, refreshed), author);
+                LimitSettings before = properties;
                 properties = refreshed;
                 // A limit that was made meanwhile has the properties before.
-                changes.configure(all(), limit -> checked(limit, refreshed), author);
+                changes.configure(configured(refreshed), limit -> checked(limit, refreshed), author);
+                warnOfNextStartup(before, refreshed);
             }
             return refreshed;
         });
@@ -121,13 +126,66 @@ public final class LimitRegistry {
         changes.followAgain(all());
     }
 
+    /** The limits in use that annotations or the given properties define. */
+    private List<ConfiguredLimit> configured(LimitSettings settings) {
+        return all().stream().filter(limit -> !isRemoved(limit, settings)).toList();
+    }
+
+    /** Returns whether properties alone have defined a limit, and no longer do. */
+    private static boolean isRemoved(ConfiguredLimit limit, LimitSettings settings) {
+        String name = limit.name();
+        return !settings.limits().containsKey(name)
+                && limit.place().equals(PropertyText.limit(name))
+                && limit.definition().isEmpty();
+    }
+
     /** Checks the properties that a limit in use reads only once, too: with an invalid one the next startup would fail. */
     private List<Layer> checked(ConfiguredLimit limit, LimitSettings refreshed) {
         List<Layer> configuration = configuration(limit, refreshed);
-        ResolvedLimit next = new ResolvedLimit(limit.name(), limit.place(), configuration);
+        check(new ResolvedLimit(limit.name(), limit.place(), configuration));
+        return configuration;
+    }
+
+    private void check(ResolvedLimit next) {
+        requireDefined(next);
         LimiterFactory backend = backends.atNextStartup(next);
         next.on(backend).check(backend);
-        return configuration;
+    }
+
+    /** Checks limits that are not made yet, as {@link #registerConfigured} makes them at the next startup. */
+    private void checkUnused(LimitSettings refreshed) {
+        unused(refreshed).filter(limit -> lacking(limit) == null).forEach(this::check);
+    }
+
+    /** The limits of properties that are not made yet, without annotations. */
+    private Stream<ResolvedLimit> unused(LimitSettings settings) {
+        return settings.limits().keySet().stream()
+                .filter(name -> !limits.containsKey(name))
+                .map(name -> alone(settings, name));
+    }
+
+    /** Warns of what this refresh has added or removed, and only the next startup applies. */
+    private void warnOfNextStartup(LimitSettings before, LimitSettings refreshed) {
+        unused(refreshed)
+                .filter(limit -> !refreshed.limit(limit.name()).equals(before.limit(limit.name())))
+                .forEach(limit -> {
+                    String lacking = lacking(limit);
+                    if (lacking != null) {
+                        warnOfIgnored(limit.name(), lacking, limits.keySet());
+                    } else if (backends.isForNextStartup(limit)) {
+                        LOG.warn("Rate limit '" + limit.name() + "' takes effect at the next startup, which connects to"
+                                + " Redis. Until then, calls that use it fail.");
+                    }
+                });
+        for (ConfiguredLimit limit : all()) {
+            String name = limit.name();
+            if (before.limits().containsKey(name) && isRemoved(limit, refreshed)) {
+                LOG.warn("Rate limit '" + name + "' is no longer configured. It stays as it is until the next startup."
+                        + (limit.blockUses().isUsed()
+                                ? " Remove the route, client or annotation that uses it, too, or that startup fails."
+                                : ""));
+            }
+        }
     }
 
     private static List<Layer> configuration(ConfiguredLimit limit, LimitSettings properties) {
@@ -137,7 +195,9 @@ public final class LimitRegistry {
 
     /** Completes a limit whose properties were refreshed while it was made: the refresh may not have seen it. */
     private synchronized void completeRefresh(ConfiguredLimit made) {
-        changes.complete(made, configuration(made, properties));
+        if (!isRemoved(made, properties)) {
+            changes.complete(made, configuration(made, properties));
+        }
     }
 
     /** Ends every wait, as {@link RateLimiter#close} says. */
