@@ -186,10 +186,13 @@ public final class ServletRateLimitAutoConfiguration {
         return routes(filter, "io.ratelimited.rateLimitBeforeSecurityFilter");
     }
 
-    /** A filter that forwards ends the way of its request through the filters: the request goes on by the forward. */
+    /**
+     * A filter that forwards a request, or suspends it, ends its way through the filters: the request goes on by the forward or
+     * the asynchronous dispatch.
+     */
     private static FilterRegistrationBean<RateLimitFilter> routes(RateLimitFilter filter, String name) {
-        FilterRegistrationBean<RateLimitFilter> registered =
-                ServletFilterConfiguration.registered(filter, filter.getOrder(), DispatcherType.FORWARD);
+        FilterRegistrationBean<RateLimitFilter> registered = ServletFilterConfiguration.registered(
+                filter, filter.getOrder(), DispatcherType.ASYNC, DispatcherType.FORWARD);
         registered.setName(name);
         return registered;
     }

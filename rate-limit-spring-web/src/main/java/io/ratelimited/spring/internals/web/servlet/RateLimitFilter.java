@@ -28,8 +28,9 @@ import org.springframework.web.cors.CorsUtils;
 
 /**
  * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. A request that
- * an earlier filter has forwarded comes here by its forward. There are two: before the filters of Spring Security, so that every
- * request is counted; and after them, for routes that need to know the principal.
+ * an earlier filter has forwarded comes here by its forward, and one that it has suspended by its asynchronous dispatch. There
+ * are two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
+ * know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
@@ -84,8 +85,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(request, response);
             return;
         }
-        if (request.getDispatcherType() == DispatcherType.FORWARD
-                && ServletRequestState.hasPassed(request, beforeSecurity)) {
+        if (request.getDispatcherType() != DispatcherType.REQUEST
+                && (ServletRequestState.hasPassed(request, beforeSecurity) || isErrorPage(httpResponse))) {
             chain.doFilter(request, response);
             return;
         }
@@ -130,6 +131,14 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         proceed(httpRequest, httpResponse, chain, call, admission, exemption);
+    }
+
+    /**
+     * Returns whether a further dispatch shows the page of an error: of a WAR, to which Spring Boot forwards, or of Spring
+     * Security for requests that it denies. A filter that rewrites a path or suspends a request has not set a status yet.
+     */
+    private static boolean isErrorPage(HttpServletResponse response) {
+        return response.getStatus() >= 400;
     }
 
     private void proceed(

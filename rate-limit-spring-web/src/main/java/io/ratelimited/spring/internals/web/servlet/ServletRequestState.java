@@ -282,8 +282,8 @@ final class ServletRequestState {
     }
 
     /**
-     * Returns whether the filter of those routes, or one behind it, has let the request pass: a forward from there is the same
-     * request on its way to another resource.
+     * Returns whether the filter of those routes, or one behind it, has let the request pass: a forward or an asynchronous
+     * dispatch from there is the same request on its way to another resource.
      */
     static boolean hasPassed(ServletRequest request, boolean beforeSecurity) {
         return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasPassed(beforeSecurity);
