@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
@@ -22,6 +25,7 @@ import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.tomcat.TomcatConnectorCustomizer;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -220,6 +224,61 @@ class RouteAttacksTest {
         }
     }
 
+    /** It may serve any path below its own, whatever the handlers of Spring MVC are. */
+    @Test
+    void whatIsExcludedIsCountedBelowAnotherServlet() throws IOException {
+        if (kind == Kind.REACTOR_NETTY) {
+            return;
+        }
+        try (RunningServer server = start(
+                List.of(OtherServlet.class),
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].exclude=/css/**",
+                "management.endpoint.health.probes.add-additional-paths=true")) {
+            assertThat(raw(server, "/css/a.css")).startsWith("HTTP/1.1 404");
+            assertThat(raw(server, "/livez")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/other/x")).startsWith("HTTP/1.1 200");
+            for (String path : List.of("/css/x", "/livez", "/actuator/health", "/actuator/health/x")) {
+                assertThat(raw(server, "/other" + path)).as(path).startsWith("HTTP/1.1 429");
+            }
+            assertThat(raw(server, "/other/..;/css/x")).startsWith("HTTP/1.1 4");
+        }
+        try (RunningServer server = start(
+                List.of(Plain.class),
+                "spring.mvc.servlet.path=/srv",
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].exclude=/open/**")) {
+            assertThat(raw(server, "/srv/api/x")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/srv/open/x")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/srv/actuator/health")).startsWith("HTTP/1.1 200");
+            assertThat(raw(server, "/srv/api/x")).startsWith("HTTP/1.1 429");
+        }
+    }
+
+    @Test
+    void aRouteNamesTheActuatorWithOrWithoutThePathOfTheDispatcherServlet() throws IOException {
+        if (kind == Kind.REACTOR_NETTY) {
+            return;
+        }
+        for (String path : List.of("/actuator/**", "/srv/actuator/**")) {
+            try (RunningServer server = start(
+                    List.of(Plain.class),
+                    "spring.mvc.servlet.path=/srv",
+                    "rate-limit.routes[0].path=/**",
+                    "rate-limit.limits.operators.rate=2/h",
+                    "rate-limit.routes[1].path=" + path,
+                    "rate-limit.routes[1].limits=operators")) {
+                for (int i = 0; i < 2; i++) {
+                    assertThat(raw(server, "/srv/actuator/health", "Authorization: Basic YTpi"))
+                            .as(path)
+                            .startsWith("HTTP/1.1 200");
+                }
+                assertThat(raw(server, "/srv/actuator/health")).as(path).startsWith("HTTP/1.1 429");
+                assertThat(raw(server, "/srv/api/x")).as(path).startsWith("HTTP/1.1 200");
+            }
+        }
+    }
+
     @Test
     void theActuatorIsCountedOnlyByARouteThatNamesIt() throws IOException {
         try (RunningServer server = start(
@@ -407,6 +466,25 @@ class RouteAttacksTest {
 
     @Configuration(proxyBeanMethods = false)
     static class Plain {}
+
+    /** Answers every path below its own. */
+    @Configuration(proxyBeanMethods = false)
+    static class OtherServlet {
+
+        @Bean
+        ServletRegistrationBean<HttpServlet> other() {
+            return new ServletRegistrationBean<>(
+                    new HttpServlet() {
+                        private static final long serialVersionUID = 1;
+
+                        @Override
+                        protected void doGet(HttpServletRequest request, HttpServletResponse response) {
+                            response.setStatus(200);
+                        }
+                    },
+                    "/other/*");
+        }
+    }
 
     @RestController
     static class UnversionedApi {

@@ -24,8 +24,13 @@ import org.springframework.web.util.pattern.PathPattern;
  *
  * @param inApplication readings of the path within the application; none if it may be any
  * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
+ * @param dispatcher the path of that servlet if it is the dispatcher servlet; null for others, which may read any path as they
+ *     like
  */
-public record RequestPaths(List<PathContainer> inApplication, List<PathContainer> inServlet) {
+public record RequestPaths(
+        List<PathContainer> inApplication,
+        List<PathContainer> inServlet,
+        @Nullable String dispatcher) {
 
     /** Text that is decoded already. */
     private static final Options PLAIN = Options.create('/', false);
@@ -43,7 +48,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
 
     /** The paths of a request that no server has decoded. */
     public static RequestPaths of(PathContainer sent) {
-        return new RequestPaths(readings(sent, null), List.of());
+        return new RequestPaths(readings(sent, null), List.of(), null);
     }
 
     /**
@@ -192,9 +197,19 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         return inApplication.isEmpty() || any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
     }
 
-    /** Returns whether a pattern matches all readings: so nothing but its own handler can be reached. */
+    /**
+     * Returns whether a pattern matches all readings: so nothing but its own handler can be reached. A servlet other than the
+     * dispatcher servlet serves every path below its own in the same way.
+     */
     boolean mustMatch(PathPattern pattern) {
-        return all(inApplication, pattern) || all(inServlet, pattern);
+        return all(inApplication, pattern) || (dispatcher != null && all(inServlet, pattern));
+    }
+
+    /** A path pattern within the application, or within the dispatcher servlet if it begins with the path of that. */
+    String inDispatcher(String pattern) {
+        return dispatcher != null && pattern.startsWith(dispatcher + "/")
+                ? pattern.substring(dispatcher.length())
+                : pattern;
     }
 
     private static boolean any(List<PathContainer> paths, Predicate<PathContainer> matches) {

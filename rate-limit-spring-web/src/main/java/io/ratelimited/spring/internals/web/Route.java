@@ -355,9 +355,9 @@ public final class Route {
                         && !use.limit().limit().isUnlimited());
     }
 
-    /** Whether the path begins with that of an endpoint or of all endpoints. */
-    boolean names(List<PathPattern> endpoints) {
-        String own = pattern.getPatternString();
+    /** Whether the path begins with that of an endpoint or of all endpoints, with or without the path of the dispatcher servlet. */
+    boolean names(List<PathPattern> endpoints, RequestPaths path) {
+        String own = path.inDispatcher(pattern.getPatternString());
         return endpoints.stream()
                 .map(endpoint -> endpoint.getPatternString().replace("/**", ""))
                 .anyMatch(endpoint -> own.equals(endpoint) || own.startsWith(endpoint + "/"));

@@ -182,7 +182,7 @@ public final class RoutePatterns {
         }
         for (PathPattern endpoint : actuator.get()) {
             if (path.mustMatch(endpoint)) {
-                return !route.names(actuator.get()) && (!credentials || isCountedAsActuator(method, path));
+                return !route.names(actuator.get(), path) && (!credentials || isCountedAsActuator(method, path));
             }
         }
         return false;
@@ -203,7 +203,7 @@ public final class RoutePatterns {
         return routes.stream()
                 .anyMatch(candidate -> candidate.isBeforeSecurity()
                         && candidate.hasMethod(method)
-                        && candidate.names(actuator.get())
+                        && candidate.names(actuator.get(), path)
                         && path.mayMatch(candidate.pattern())
                         && candidate.boundsGuesses());
     }

@@ -96,7 +96,7 @@ class RequestPathsTest {
     void everyReadingOfABackendIsCounted(String sent) {
         PathPattern login = PathPatternParser.defaultInstance.parse("/gw/api/login");
         assertThat(of(sent).mayMatch(login)).isTrue();
-        assertThat(new RequestPaths(RequestPaths.readings(PathContainer.parsePath(sent), "/gw/login"), List.of())
+        assertThat(new RequestPaths(RequestPaths.readings(PathContainer.parsePath(sent), "/gw/login"), List.of(), null)
                         .mayMatch(login))
                 .as("behind a server that has decoded it")
                 .isTrue();
@@ -110,8 +110,8 @@ class RequestPathsTest {
         PathContainer path = PathContainer.parsePath(sent);
         for (RequestPaths paths : List.of(
                 of(sent),
-                new RequestPaths(RequestPaths.readings(path, "/open/a"), List.of()),
-                new RequestPaths(RequestPaths.readings(null, sent), List.of()))) {
+                new RequestPaths(RequestPaths.readings(path, "/open/a"), List.of(), null),
+                new RequestPaths(RequestPaths.readings(null, sent), List.of(), null))) {
             assertThat(paths.inApplication()).isEmpty();
             assertThat(paths.mayMatch(LIMITED)).isTrue();
             assertThat(paths.mayMatch(OPEN)).isTrue();

@@ -22,6 +22,9 @@ public final class ServletHandlers {
     private static final boolean MVC = ClassUtils.isPresent(
             "org.springframework.web.servlet.DispatcherServlet", ServletHandlers.class.getClassLoader());
 
+    /** The name of the servlet of Spring MVC that Spring Boot registers. */
+    static final String DISPATCHER = "dispatcherServlet";
+
     private ServletHandlers() {}
 
     /** Returns null when a mapping does not show its paths. */
@@ -44,7 +47,7 @@ public final class ServletHandlers {
                 .forEach((name, servlet) -> servlet.getMappings().forEach(mapping -> {
                     boolean hasPath = mapping.endsWith("/*");
                     String path = hasPath ? mapping.substring(0, mapping.length() - 2) : mapping;
-                    if (!name.equals("dispatcherServlet")) {
+                    if (!name.equals(DISPATCHER)) {
                         pattern(mapping, path, hasPath).ifPresent(patterns::add);
                     } else if (hasPath) {
                         handlers.forEach(handler -> patterns.add(path + handler));

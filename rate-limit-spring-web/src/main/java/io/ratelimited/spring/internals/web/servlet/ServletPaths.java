@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.web.servlet;
 
 import io.ratelimited.spring.internals.web.RequestPaths;
+import jakarta.servlet.http.HttpServletMapping;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.MappingMatch;
 import java.util.List;
@@ -20,10 +21,14 @@ final class ServletPaths {
         String decoded = rest == null ? servlet : servlet + rest;
         List<PathContainer> inApplication =
                 RequestPaths.readings(sent(request, false), decoded.isEmpty() ? null : decoded);
-        boolean hasPath = !servlet.isEmpty() && request.getHttpServletMapping().getMappingMatch() == MappingMatch.PATH;
+        HttpServletMapping mapping = request.getHttpServletMapping();
+        if (servlet.isEmpty() || mapping.getMappingMatch() != MappingMatch.PATH) {
+            return new RequestPaths(inApplication, List.of(), null);
+        }
         return new RequestPaths(
                 inApplication,
-                hasPath ? RequestPaths.readings(sent(request, true), rest == null ? "/" : rest) : List.of());
+                RequestPaths.readings(sent(request, true), rest == null ? "/" : rest),
+                mapping.getServletName().equals(ServletHandlers.DISPATCHER) ? servlet : null);
     }
 
     /** The path as it was sent; null where the server has found its context path in a spelling that Spring refuses. */
