@@ -66,7 +66,7 @@ class ClientAddressAttacksTest {
                 .isEqualTo(200);
         assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
         assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2.1"))
-                .as("the budget of the proxy itself")
+                .as("the budget of all whose headers disagree")
                 .isEqualTo(200);
         for (int i = 2; i < 5; i++) {
             assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2." + i))
@@ -74,12 +74,31 @@ class ClientAddressAttacksTest {
             assertThat(get(server, XFF, "192.0.2." + i, "Forwarded", "for=203.0.113.5"))
                     .isEqualTo(429);
         }
+        assertThat(get(server)).as("the proxy itself, which checks health").isEqualTo(200);
+    }
+
+    /** A key that has used up its limit is exempt nowhere. */
+    @Test
+    void noHeaderOfACallerFailsTheHealthChecksOfTheProxy() {
+        try (RunningServer server = start(
+                "trusted-proxies=1",
+                "rate-limit.limits.all.rate=1/h",
+                "rate-limit.limits.all.key=clientIp",
+                "rate-limit.routes[0].path=/**",
+                "rate-limit.routes[0].exclude=/health",
+                "rate-limit.routes[0].limits=all")) {
+            for (String forged : new String[] {"for=192.0.2.1", "for=127.0.0.1", "x", "for=_hidden"}) {
+                get(server, XFF, "203.0.113.5", "Forwarded", forged);
+            }
+            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "x")).isEqualTo(429);
+            assertThat(server.get("/health").statusCode()).isEqualTo(404);
+        }
     }
 
     @Test
-    void aHeaderThatIsTooShortOrNoAddressIsTheProxys() {
+    void allHeadersThatAreTooShortOrNoAddressAreOneClient() {
         try (RunningServer server = start("trusted-proxies=2")) {
-            assertThat(get(server)).isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.9")).isEqualTo(200);
             for (String forged :
                     new String[] {"192.0.2.1", "x, 192.0.2.1", "_a, 192.0.2.1", ", 192.0.2.1", "", "1.2.3, 4"}) {
                 assertThat(get(server, XFF, forged)).as(forged).isEqualTo(429);
@@ -92,6 +111,7 @@ class ClientAddressAttacksTest {
             }) {
                 assertThat(get(server, "Forwarded", forged)).as(forged).isEqualTo(429);
             }
+            assertThat(get(server)).as("the proxy itself").isEqualTo(200);
             assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5, 198.51.100.1")).isEqualTo(200);
             assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5, 198.51.100.2")).isEqualTo(429);
         }
@@ -106,8 +126,9 @@ class ClientAddressAttacksTest {
             assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
             assertThat(get(server, XFF, "10.5.5.5")).isEqualTo(200);
             assertThat(get(server, XFF, "forged, 10.5.5.5"))
-                    .as("the proxy that wrote it")
-                    .isEqualTo(429);
+                    .as("not the proxy that wrote it")
+                    .isEqualTo(200);
+            assertThat(get(server, XFF, "forged, 10.6.6.6")).isEqualTo(429);
         }
         try (RunningServer server = start("trusted-proxies=10.0.0.0/8")) {
             assertThat(get(server, XFF, "192.0.2.1")).isEqualTo(200);

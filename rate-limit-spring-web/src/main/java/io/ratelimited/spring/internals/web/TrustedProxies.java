@@ -23,6 +23,9 @@ public record TrustedProxies(int hops, List<Network> networks) {
 
     public static final String PROPERTY = "rate-limit.http.trusted-proxies";
 
+    /** No host has this address, and no proxy sees it: the client of headers that cannot be read, or that disagree. */
+    private static final InetAddress UNKNOWN = IpLiteral.of(new byte[4]);
+
     private static final Pattern HOPS = Pattern.compile("\\d{1,9}");
 
     /**
@@ -65,8 +68,9 @@ public record TrustedProxies(int hops, List<Network> networks) {
      *     proxy on this machine can open
      * @param forwardedFor the lines of {@code X-Forwarded-For}
      * @param forwarded the lines of {@code Forwarded}
-     * @return the address that a trusted proxy has seen; the nearest proxy itself where the headers do not say, so that
-     *     nobody invents an address
+     * @return the address that a trusted proxy has seen; the nearest proxy itself without headers; {@code 0.0.0.0} where they
+     *     cannot be read, or disagree, so that callers choose neither a new address nor that of another host, such as a proxy
+     *     that checks the health of the application
      */
     public @Nullable InetAddress client(@Nullable InetAddress peer, List<String> forwardedFor, List<String> forwarded) {
         InetAddress nearest = peer == null ? null : IpLiteral.plain(peer);
@@ -77,10 +81,10 @@ public record TrustedProxies(int hops, List<Network> networks) {
             return forwardedFor.isEmpty() ? nearest : client(nearest, addresses(forwardedFor));
         }
         List<String> nodes = ForwardedHeader.nodes(forwarded);
-        InetAddress client = nodes == null ? nearest : client(nearest, nodes);
+        InetAddress client = nodes == null ? UNKNOWN : client(nearest, nodes);
         // A proxy writes one header and may pass the other one on as the caller sent it: both have to say the same.
         boolean agreed = forwardedFor.isEmpty() || Objects.equals(client, client(nearest, addresses(forwardedFor)));
-        return agreed ? client : nearest;
+        return agreed ? client : UNKNOWN;
     }
 
     private static List<String> addresses(List<String> lines) {
@@ -97,13 +101,13 @@ public record TrustedProxies(int hops, List<Network> networks) {
         if (hops > 0) {
             int position = entries.size() - hops;
             InetAddress client = position < 0 ? null : IpLiteral.parse(entries.get(position));
-            return client == null ? peer : client;
+            return client == null ? UNKNOWN : client;
         }
         InetAddress nearest = peer;
         for (int i = entries.size() - 1; i >= 0; i--) {
             InetAddress next = IpLiteral.parse(entries.get(i));
             if (next == null) {
-                return nearest;
+                return UNKNOWN;
             }
             if (!isTrusted(next)) {
                 return next;

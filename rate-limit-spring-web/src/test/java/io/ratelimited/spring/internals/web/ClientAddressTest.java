@@ -96,6 +96,9 @@ class ClientAddressTest {
         assertThat(networks.client(null, List.of(), List.of("for=192.0.2.1, for=203.0.113.7, for=10.1.2.3")))
                 .isEqualTo(ClientAddress.parse("203.0.113.7"));
         assertThat(networks.client(null, List.of(), List.of())).isNull();
+        assertThat(networks.client(null, List.of("forged"), List.of()))
+                .as("no caller chooses to have no address")
+                .isEqualTo(ClientAddress.parse("0.0.0.0"));
     }
 
     @ParameterizedTest
