@@ -332,6 +332,36 @@ class CredentialsAttacksTest {
         assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
     }
 
+    /** An operator has closed it: no caller has used a permit. */
+    @Test
+    void aLimitThatIsClosedFailsNoHealthCheck() {
+        RunningServer server = startWithKeys(false, "rate-limit.limits.all.rate=0/s");
+        assertThat(server.get("/api/x").statusCode()).isEqualTo(429);
+        assertThat(server.get("/livez").statusCode()).isEqualTo(200);
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
+        assertThat(server.get("/css/a.css", "Cookie", "SESSION=guess").statusCode())
+                .isEqualTo(429);
+    }
+
+    /** Of another route, or of a method: no credentials were checked. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/css/a.css", "/css/limited"})
+    void aRejectionWhereARouteLeavesRequestsOutIsNoGuess(String path) {
+        RunningServer server = startWithKeys(
+                false,
+                "rate-limit.http.status=403",
+                "rate-limit.limits.files.rate=1/h",
+                "rate-limit.limits.files.key=clientIp",
+                "rate-limit.routes[1].path=/css/a.css",
+                "rate-limit.routes[1].limits=files");
+        assertThat(server.get(path).statusCode()).isIn(200, 404);
+        for (int i = 0; i < 3; i++) {
+            assertThat(server.get(path).statusCode()).isEqualTo(403);
+        }
+        assertThat(server.get("/api/x").headers().firstValue("RateLimit"))
+                .hasValueSatisfying(left -> assertThat(left).contains("r=4"));
+    }
+
     /** An application whose filters check keys: behind Spring Security's or among them. */
     private RunningServer startWithKeys(boolean secured, String... settings) {
         String[] all = Stream.of(ROUTE, settings).flatMap(Stream::of).toArray(String[]::new);
@@ -548,7 +578,7 @@ class CredentialsAttacksTest {
     }
 
     @RestController
-    static class Keys {
+    public static class Keys {
 
         @GetMapping("/css/later")
         CompletableFuture<String> later() {
@@ -559,6 +589,12 @@ class CredentialsAttacksTest {
         @GetMapping("/css/unchanged")
         ResponseEntity<Void> unchanged() {
             return ResponseEntity.status(HttpStatus.NOT_MODIFIED).build();
+        }
+
+        @GetMapping("/css/limited")
+        @RateLimited(name = "limited", rate = "1/h", key = "clientIp")
+        public String limited() {
+            return "limited";
         }
 
         @GetMapping("/css/wrong")

@@ -133,16 +133,20 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         }
         CompletableFuture<Exemption> exemption =
                 limits.exempt(matching.exempting(), call).toCompletableFuture();
-        return later(exemption, call).flatMap(known -> {
-            exchange.getResponse().beforeCommit(() -> {
-                HttpStatusCode status = exchange.getResponse().getStatusCode();
-                known.answered(status == null ? 200 : status.value());
-                return Mono.empty();
-            });
-            List<Route> counting = Stream.concat(matching.counting().stream(), known.counting().stream())
-                    .toList();
-            return counting.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, counting, call);
-        });
+        return later(exemption, call)
+                .flatMap(known -> {
+                    exchange.getResponse().beforeCommit(() -> {
+                        HttpStatusCode status = exchange.getResponse().getStatusCode();
+                        if (!call.isRejectionAnswered()) {
+                            known.answered(status == null ? 200 : status.value());
+                        }
+                        return Mono.empty();
+                    });
+                    List<Route> counting = Stream.concat(matching.counting().stream(), known.counting().stream())
+                            .toList();
+                    return counting.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, counting, call);
+                })
+                .doOnError(call::failed);
     }
 
     private Mono<Void> limited(

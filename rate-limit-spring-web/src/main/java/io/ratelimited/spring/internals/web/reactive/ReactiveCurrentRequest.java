@@ -58,8 +58,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Null while no call is rejected. */
     private volatile @Nullable RejectedCalls rejected;
 
-    /** Whether a call is rejected that is not among {@link #rejected}, so that the response does not get its headers. */
-    private volatile boolean otherRejected;
+    /** Whether an outgoing call is rejected, so that the response does not get headers of {@link #rejected}. */
+    private volatile boolean outgoingRejected;
+
+    /** Whether a handler or filter has thrown a rejection, so that the response is one to it. */
+    private volatile boolean rejectionThrown;
 
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
@@ -250,20 +253,25 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public void outgoingCallRejected() {
-        otherRejected = true;
+        outgoingRejected = true;
     }
 
-    /** Takes what the result of the handler throws, before the application answers it. */
+    /** Takes what the result of the handler, or a filter, throws, before the application answers it. */
     void failed(Throwable failure) {
         if (Rejection.isCauseOf(failure)) {
-            otherRejected = true;
+            rejectionThrown = true;
         }
+    }
+
+    /** Returns whether the response is one to a rejection that a handler or filter has thrown. */
+    boolean isRejectionAnswered() {
+        return rejectionThrown;
     }
 
     /** Returns whether a limit has rejected the request, or a call within it that no fallback answers. */
     boolean isRejected() {
         RejectedCalls calls = rejected;
-        return otherRejected || (calls != null && calls.isAny());
+        return outgoingRejected || rejectionThrown || (calls != null && calls.isAny());
     }
 
     void decided(Limit limit, Decision decision) {

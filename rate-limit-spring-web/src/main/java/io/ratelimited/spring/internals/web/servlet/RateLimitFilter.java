@@ -165,7 +165,11 @@ public final class RateLimitFilter implements Filter, Ordered {
             });
         }
         if (exemption != null) {
-            call.atEnd(() -> exemption.answered(response.getStatus()));
+            call.atEnd(() -> {
+                if (!call.isRejectionAnswered()) {
+                    exemption.answered(response.getStatus());
+                }
+            });
         }
         try {
             chain.doFilter(

@@ -311,6 +311,11 @@ final class ServletCurrentRequest implements CurrentRequest {
         return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);
     }
 
+    /** Returns whether the response is one to a rejection, made by the application or by us. */
+    boolean isRejectionAnswered() {
+        return ServletRequestState.refusal(request) != null;
+    }
+
     /** The first dispatch has returned; false if the response is broken, so that nothing may end it. */
     boolean goesOn() {
         return state.goesOn();
