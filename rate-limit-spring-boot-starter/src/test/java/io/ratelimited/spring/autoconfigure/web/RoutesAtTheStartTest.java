@@ -7,8 +7,11 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
@@ -61,6 +64,29 @@ class RoutesAtTheStartTest {
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     assertThat(output).doesNotContain(INVENTED);
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "algorithm=concurrency; max-concurrent=100; key=clientIp",
+                "algorithm=adaptive",
+                "rate=unlimited; key=clientIp",
+                "rate=50/s; key=clientIp; policy=shadow"
+            })
+    void aRouteThatBoundsNobodyDoesNotBoundTheMethodsBehindIt(String limit, CapturedOutput output) {
+        runner.withBean(Prices.class)
+                .withPropertyValues(
+                        "rate-limit.limits.prices.key=header('X-Api-Key')",
+                        "rate-limit.routes[0].path=/**",
+                        "rate-limit.routes[0].limits=address")
+                .withPropertyValues(Stream.of(limit.split("; "))
+                        .map("rate-limit.limits.address."::concat)
+                        .toArray(String[]::new))
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output).containsOnlyOnce(INVENTED + " of rate limit 'prices'");
                 });
     }
 

@@ -350,9 +350,7 @@ public final class Route {
     /** Whether a limit of the route bounds how often every caller guesses credentials. Limits on calls in flight do not. */
     boolean boundsGuesses() {
         return limits.stream()
-                .anyMatch(use -> use.boundsEveryCaller()
-                        && !use.limit().countsInFlight()
-                        && !use.limit().limit().isUnlimited());
+                .anyMatch(use -> use.boundsEveryCaller() && !use.limit().countsInFlight());
     }
 
     /** Whether the path begins with that of an endpoint or of all endpoints, with or without the path of the dispatcher servlet. */

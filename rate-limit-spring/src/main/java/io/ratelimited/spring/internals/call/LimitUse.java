@@ -134,13 +134,17 @@ public record LimitUse(
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
 
-    /** Returns whether the limit bounds a caller who invents keys for other limits. */
+    /**
+     * Returns whether the limit bounds a caller who invents keys for other limits: how often it can call, or how many calls it
+     * has in flight.
+     */
     public boolean boundsEveryCaller() {
         boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
         return !skips
                 && when == null
                 && Collections.disjoint(invented().keySet(), OF_CALLERS)
-                && limit.policy() != Policy.SHADOW;
+                && limit.policy() != Policy.SHADOW
+                && !limit.limit().isUnlimited();
     }
 
     /** Returns whether an expression of the limit may read a word of requests. */

@@ -50,12 +50,20 @@ public final class InventedKeys {
      * @param ofEveryRequest limits that each such call passes too
      */
     public void warnOf(String place, List<LimitUse> limits, List<LimitUse> ofEveryRequest) {
-        boolean bounded =
-                Stream.concat(limits.stream(), ofEveryRequest.stream()).anyMatch(LimitUse::boundsEveryCaller);
+        List<LimitUse> bounds = Stream.concat(limits.stream(), ofEveryRequest.stream())
+                .filter(LimitUse::boundsEveryCaller)
+                .toList();
         limits.forEach(limit -> limit.invented().forEach((property, expression) -> {
-            if ((!bounded || WHATEVER_BOUNDS.contains(property)) && reported.add(place + expression)) {
+            if ((!isBounded(limit, bounds) || WHATEVER_BOUNDS.contains(property)) && reported.add(place + expression)) {
                 LOG.warn(place + ": clients control the " + expression + EFFECTS.get(property) + ". [RL-209]");
             }
         }));
+    }
+
+    /** Limits on calls in flight bound only each other: short calls can be made as often as a caller likes. */
+    private static boolean isBounded(LimitUse limit, List<LimitUse> bounds) {
+        return bounds.stream()
+                .anyMatch(bound ->
+                        limit.limit().countsInFlight() || !bound.limit().countsInFlight());
     }
 }
