@@ -9,6 +9,7 @@ import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Keys as the endpoint shows them, and back. A key is found without looking at the others, however many there are: a mask
@@ -56,16 +57,26 @@ final class ShownKeys {
         }
         Set<Object> meant = new LinkedHashSet<>();
         meant.add(CanonicalKey.ofText(text));
-        if (text.matches("-?[1-9]\\d{0,17}|0")) {
-            long number = Long.parseLong(text);
+        Long number = number(text);
+        if (number != null) {
             meant.add(number);
-            if (number == (int) number) {
-                meant.add((int) number);
+            if (number == number.intValue()) {
+                meant.add(number.intValue());
             }
         } else if (text.matches("\\p{XDigit}{8}(-\\p{XDigit}{4}){3}-\\p{XDigit}{12}")) {
             meant.add(UUID.fromString(text));
         }
         return meant;
+    }
+
+    /** The number that has this text; null if none has. */
+    private static @Nullable Long number(String text) {
+        try {
+            long number = Long.parseLong(text);
+            return Long.toString(number).equals(text) ? number : null;
+        } catch (NumberFormatException ex) {
+            return null;
+        }
     }
 
     private String unmasked(NamedLimit limit, String text) {
