@@ -16,6 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Calls in flight with more permits than this node may have while Redis is away: no call that ends here admits them, and nobody
@@ -135,5 +137,61 @@ class HeavyCallsTest {
         isRefusedByTheNode(heavy, true);
         running.release();
         assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+
+    private static final Duration LEASE = Duration.ofSeconds(4);
+
+    private RateLimiter leased() {
+        return node.limiter(LIMIT.toBuilder().lease(LEASE).build(), RedisLimitOptions.DEFAULTS);
+    }
+
+    @Test
+    void aCallWhoseLeaseHasEndedIsNotCountedInTheNextOutage() {
+        RateLimiter leased = leased();
+        leased.reserve("k", 2, 0);
+        server.ticker.advance(Duration.ofMinutes(1));
+        assertThat(leased.keys()).isZero();
+        startOutage();
+        assertThat(leased.reserve("k", 2, 0).isRefused()).isFalse();
+        assertThat(leased.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    @Test
+    void aLeaseEndsInAnOutageToo() {
+        RateLimiter leased = leased();
+        startOutage();
+        Reservation call = leased.reserve("k", 2, 0);
+        CompletableFuture<Boolean> turn = leased.reserve("k", 1, MINUTE).awaitAsync();
+        server.ticker.advance(LEASE.minusNanos(1));
+        assertThat(turn).isNotDone();
+        server.ticker.advance(Duration.ofMillis(100));
+        assertThat(turn).as("a waiter looks ten times a second").isCompletedWithValue(true);
+        call.release();
+        assertThat(leased.peek("k", 2, 0).admitted()).as("it ends once").isFalse();
+        assertThat(leased.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+
+    /** @param none the limit has no lease any more */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aLeaseThatChangesInAnOutageHoldsForTheCallsOfTheNode(boolean none) {
+        RateLimiter leased = leased();
+        startOutage();
+        leased.reserve("k", 2, 0);
+        leased.update(
+                none ? LIMIT : LIMIT.toBuilder().lease(Duration.ofSeconds(1)).build());
+        server.ticker.advance(Duration.ofMinutes(1));
+        assertThat(leased.reserve("k", 2, 0).isRefused()).isEqualTo(none);
+    }
+
+    @Test
+    void aShorterLeaseEndsCallsAtOnce() {
+        RateLimiter leased = leased();
+        startOutage();
+        leased.reserve("k", 2, 0);
+        server.ticker.advance(Duration.ofSeconds(2));
+        assertThat(leased.peek("k", 2, 0).admitted()).isFalse();
+        leased.update(LIMIT.toBuilder().lease(Duration.ofSeconds(1)).build());
+        assertThat(leased.reserve("k", 2, 0).isRefused()).isFalse();
     }
 }

@@ -173,7 +173,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Admitted by this node alone, if it has room. */
     private boolean admitLocally() {
-        boolean fits = limiter.count(this, limiter.share());
+        boolean fits = limiter.countInShare(this);
         if (fits) {
             start(limiter.local(0, name));
         }
@@ -244,11 +244,18 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return arguments("renew", limiter.parameters(), id, leftMicros());
     }
 
-    private long leftMicros() {
+    /** Nanoseconds until the lease of the call ends, 0 or less if it has; {@link Long#MAX_VALUE} for a call without one. */
+    long leaseLeft() {
         Duration lease = lease();
         return lease == null
+                ? Long.MAX_VALUE
+                : lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt);
+    }
+
+    private long leftMicros() {
+        return lease() == null
                 ? ScriptFamily.micros(ScriptFamily.Concurrency.NODE_LEASE)
-                : Math.max(0, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
+                : Math.max(0, leaseLeft() / 1000);
     }
 
     private void end() {

@@ -6,11 +6,13 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.internals.Permits;
 import io.ratelimited.redis.internals.connection.Replies;
 import io.ratelimited.redis.internals.script.ScriptFamily;
+import java.time.Duration;
 import java.util.Iterator;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -35,6 +37,9 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** Permits in flight on this node, for each key. */
     private final ConcurrentHashMap<String, Long> used = new ConcurrentHashMap<>();
 
+    /** Before this time of the ticker no lease of a call in flight ends. */
+    private final AtomicLong leasesEndAt;
+
     /** The connection knows this limiter only while calls are in flight: one that nobody uses any more is garbage. */
     private final AtomicBoolean known = new AtomicBoolean();
 
@@ -49,11 +54,13 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     public RedisConcurrencyLimiter(
             LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         super(context, limit, tier, fallback, MAX_PEEKED);
+        this.leasesEndAt = new AtomicLong(nanos());
     }
 
     /** Keeps calls in flight from lapsing in Redis, while there are some. */
     private void renewAfterAWhile() {
         connection().later(ScriptFamily.Concurrency.NODE_LEASE.toMillis() / 3, () -> {
+            endLeases();
             each(live.values().iterator(), InFlightCall::renew);
             if (!live.isEmpty()) {
                 renewAfterAWhile();
@@ -72,6 +79,28 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         if (!known.get() && !known.getAndSet(true)) {
             connection().onRecovery(registerAll);
             renewAfterAWhile();
+        }
+    }
+
+    /**
+     * Releases the calls whose lease has ended, as in memory: otherwise they would take this node's share of the limit in every
+     * outage to come. Looks at the calls only when the first of their leases can have ended.
+     */
+    private void endLeases() {
+        Duration lease = limit().lease();
+        long now = nanos();
+        long first = leasesEndAt.get();
+        // A call that is admitted meanwhile has its whole lease.
+        if (lease == null || now - first < 0 || !leasesEndAt.compareAndSet(first, now + lease.toNanos())) {
+            return;
+        }
+        for (InFlightCall call : live.values()) {
+            long left = call.leaseLeft();
+            if (left <= 0) {
+                call.release();
+            } else if (left < lease.toNanos()) {
+                leasesEndAt.accumulateAndGet(now + left, (one, other) -> one - other < 0 ? one : other);
+            }
         }
     }
 
@@ -125,6 +154,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     Decision peekLocally(@Nullable String text, Wanted wanted) {
+        endLeases();
         String name = name(text);
         long permits = wanted.permits();
         ScriptReply refusal = tooHeavy(permits, wanted.maxWait(), name);
@@ -145,6 +175,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         boolean sameLease = Objects.equals(limit.lease(), limit().lease());
         super.update(limit);
         if (!sameLease) {
+            leasesEndAt.set(nanos());
             registerAll.run();
         }
         queues.values().forEach(ConcurrencyQueue::serve);
@@ -214,6 +245,12 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
             makeKnown();
         }
         return fits.get();
+    }
+
+    /** {@link #count} for a call that this node decides by its share. */
+    boolean countInShare(InFlightCall call) {
+        endLeases();
+        return count(call, share());
     }
 
     /** Notes that a call has ended, for which others may wait. */
