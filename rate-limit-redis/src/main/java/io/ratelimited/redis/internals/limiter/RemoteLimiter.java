@@ -332,18 +332,24 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return blocked != null ? blocked : wanted.permits() == 0 ? null : fixed(failure);
     }
 
-    /** Returns the decision about every call while Redis is away; null when this process decides. */
+    /**
+     * Returns the decision about every call while Redis is away; null when this process decides. A limit that is closed or unlimited
+     * decides as ever: Redis has no part in it.
+     */
     @Nullable
     ScriptReply fixed(Throwable failure) {
+        ScriptParameters current = parameters();
+        if (current.isConstant()) {
+            return ScriptReply.constant(current);
+        }
         Boolean admits = fallback.apply(Replies.cause(failure));
         if (admits == null) {
             return null;
         }
-        ScriptParameters current = parameters();
         if (!admits) {
             return ScriptReply.unavailable(current);
         }
-        // A limit that is closed is closed without Redis, too.
+        // A limit without places for calls in flight admits none without Redis, either.
         return current.limit().capacity() == 0
                 ? ScriptReply.local(ScriptReply.NEVER, 0, current)
                 : ScriptReply.local(0, 1, current);
