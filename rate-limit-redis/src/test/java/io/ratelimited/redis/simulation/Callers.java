@@ -60,7 +60,9 @@ final class Callers {
     }
 
     Call call(Step step, Node node, int permits) {
-        boolean waits = !step.kind().isFlood() && (!flight || step.waits());
+        // Two limits of a call that waits for its place are decided in steps.
+        boolean inSteps = step.kind() == Kind.CALL_OF_TWO && step.isPatient();
+        boolean waits = !step.kind().isFlood() && (!flight || step.waits() || inSteps);
         long maxWait = waits ? step.nanos() : 0;
         Call call = new Call(step, node, permits, world.now(), maxWait);
         calls.add(call);

@@ -59,7 +59,7 @@ public final class Health {
         return calls.sum();
     }
 
-    /** Commands that were not answered in time. */
+    /** Commands that were not answered in time, and calls whose commands were not in time together. */
     public long timeouts() {
         return timeouts.sum();
     }
@@ -83,7 +83,8 @@ public final class Health {
         calls.increment();
     }
 
-    void timedOut() {
+    /** Counts a command that was not answered in time, or a call whose commands were not in time together. */
+    public void timedOut() {
         timeouts.increment();
     }
 

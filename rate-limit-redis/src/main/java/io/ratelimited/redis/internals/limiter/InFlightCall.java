@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * A call in flight: its permits count in Redis until it is released, or its lease ends. Redis knows the call by an id, so
  * that registering and ending it twice do no harm: both are repeated until Redis has them.
  */
-final class InFlightCall implements Reservation, WaitingRoom.Waiter {
+final class InFlightCall implements JointPlace, WaitingRoom.Waiter {
 
     /*
      * F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: the thread that changes the phase takes the next
@@ -151,8 +151,24 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return parameters.begin(operation, limiter.connection().time()).addPacked(attempt, 1, permits, micros, 0, 0);
     }
 
+    @Override
+    public void appendTo(ScriptArguments args) {
+        sent = true;
+        args.addPacked(id, 1, permits, 0, 0, 0);
+    }
+
+    @Override
+    public void failedTogether(Throwable failure) {
+        if (!Replies.hasChangedNothing(failure)) {
+            // It may have been admitted all the same, or still be.
+            doubtful = true;
+            giveBack();
+        }
+    }
+
     /** Admitted by Redis. Counts on this node before anybody can end it. */
-    void admitted(ScriptReply answer) {
+    @Override
+    public void admitted(ScriptReply answer) {
         limiter.count(this, Long.MAX_VALUE);
         start(answer);
     }

@@ -23,14 +23,16 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Several limits on one call: all of them admit it, or nothing is taken. One script decides where it may have all keys.
- * Where it may not, while their slot moves, and where Redis does not decide, all limits are asked at the same time and, if
- * all would admit the call, charged at the same time; the permits are given back if another call came between. A call waits
- * for Redis at most for the timeout in all.
+ * Several limits on one call: all of them admit it, or nothing is taken. One script decides where it may have all keys, and the
+ * call waits for no place. Otherwise, while their slot moves, and where Redis does not decide, all limits are asked at the same
+ * time and, if all would admit the call, charged at the same time, places one after the other; the permits are given back if
+ * another call came between. A call waits for Redis at most for the timeout in all.
  */
 final class MultiLimitCall {
 
@@ -38,6 +40,8 @@ final class MultiLimitCall {
     private final List<Part> parts = new ArrayList<>();
     private final long othersWait;
     private final LimiterContext context;
+    /** Redis is asked in several steps, each of which may be in time when all of them are not. */
+    private volatile boolean inSteps;
 
     /** A claim with the longest wait that its limit allows now. */
     private record Part(RemoteLimiter limiter, @Nullable String caller, String name, Wanted wanted) {
@@ -54,7 +58,19 @@ final class MultiLimitCall {
         private Asked asked(ScriptParameters parameters) {
             return new Asked(name, wanted, parameters);
         }
+
+        private boolean isPlace() {
+            return limiter.limit().algorithm().countsCallsInFlight();
+        }
     }
+
+    /**
+     * A part of a script call.
+     *
+     * @param known as of {@link InstanceBlocks#beforeAsking}; null for a place
+     * @param place null for permits that count over time
+     */
+    private record Sent(@Nullable Known known, @Nullable JointPlace place) {}
 
     /** The request to one limit. */
     private record Asked(String name, Wanted wanted, ScriptParameters parameters) {}
@@ -104,10 +120,9 @@ final class MultiLimitCall {
         for (int i = 0; i < used.size(); i++) {
             Part part = parts.get(i);
             ScriptParameters current = used.get(i);
-            if (!(part.limiter instanceof RedisRateLimiter limiter)
-                    || current.isConstant()
+            if (current.isConstant()
                     || current.isNever(part.wanted.permits())
-                    || limiter.blocks.owed(part.caller, current) != null
+                    || !(part.isPlace() ? isTakenAtOnce(i) : rate(part).blocks.owed(part.caller, current) == null)
                     || !names.add(part.name())) {
                 return false;
             }
@@ -119,20 +134,28 @@ final class MultiLimitCall {
         return true;
     }
 
+    /** Returns whether a place is had at once or not at all, without a look at the queue of this node. */
+    private boolean isTakenAtOnce(int place) {
+        Part part = parts.get(place);
+        return part.wanted.permits() > 0 && claims.get(place).maxWaitNanos() == 0 && !part.limiter.hasQueue(part.name);
+    }
+
     private CompletableFuture<List<Reservation>> byOneScript(List<ScriptParameters> used) {
         List<Reservation> remembered = remembered(used);
         if (remembered != null) {
             return CompletableFuture.completedFuture(remembered);
         }
         // Permits that come back while the script runs must be noticed.
-        parts.forEach(part -> part.limiter.states().of(part.name()));
+        parts.stream()
+                .filter(part -> !part.isPlace())
+                .forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
-        @Nullable Known[] asked = new Known[parts.size()];
-        Arrays.setAll(asked, i -> rate(parts.get(i)).blocks.beforeAsking(parts.get(i).caller, used.get(i)));
+        List<Sent> sent = new ArrayList<>();
         List<String> keys = new ArrayList<>();
         List<String> blocks = new ArrayList<>();
         for (int i = 0; i < used.size(); i++) {
             Part part = parts.get(i);
+            sent.add(sent(part, used.get(i)));
             keys.add(used.get(i).fullName(part.name()));
             if (part.blocks(used.get(i)) != null) {
                 blocks.add(ScriptBlocks.fullName(used.get(i).fullName(part.name())));
@@ -143,16 +166,30 @@ final class MultiLimitCall {
                 .eval(
                         Script.DECIDE,
                         keys.toArray(String[]::new),
-                        arguments(used),
+                        arguments(used, sent),
                         // The call was decided without it.
-                        reply -> giveBack(decided(used, reply, sentAt, asked)))
-                .thenApply(reply -> decided(used, reply, sentAt, asked))
+                        reply -> giveBack(decided(used, reply, sentAt, sent)))
+                .thenApply(reply -> decided(used, reply, sentAt, sent))
+                .whenComplete((taken, failure) -> {
+                    if (failure != null) {
+                        places(sent).forEach(place -> place.failedTogether(failure));
+                    }
+                })
                 .exceptionallyCompose(failure -> Replies.areKeysApart(failure)
                         ? byScriptsOfTheirOwn(null)
                         : CompletableFuture.failedFuture(failure));
     }
 
-    private ScriptArguments arguments(List<ScriptParameters> used) {
+    private static Sent sent(Part part, ScriptParameters parameters) {
+        JointPlace place = part.limiter.jointPlace(part.caller, part.wanted.permits());
+        return new Sent(place == null ? rate(part).blocks.beforeAsking(part.caller, parameters) : null, place);
+    }
+
+    private static Stream<JointPlace> places(List<Sent> sent) {
+        return sent.stream().map(Sent::place).filter(Objects::nonNull);
+    }
+
+    private ScriptArguments arguments(List<ScriptParameters> used, List<Sent> sent) {
         StringBuilder operation = new StringBuilder("take ");
         used.forEach(limit -> operation.append(limit.letter()));
         List<@Nullable ScriptBlocks> blocks = blocks(used);
@@ -171,7 +208,12 @@ final class MultiLimitCall {
             }
         }
         for (int i = 0; i < used.size(); i++) {
-            used.get(i).append(args, parts.get(i).request(), 1);
+            JointPlace place = sent.get(i).place();
+            if (place == null) {
+                used.get(i).append(args, parts.get(i).request(), 1);
+            } else {
+                place.appendTo(args);
+            }
         }
         return args;
     }
@@ -194,7 +236,8 @@ final class MultiLimitCall {
         boolean refused = false;
         for (int i = 0; i < refusals.length; i++) {
             Part part = parts.get(i);
-            ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.wanted);
+            ScriptReply denied =
+                    part.isPlace() ? null : rate(part).knownUnleased(part.name(), used.get(i), part.wanted);
             if (denied != null && !denied.admitted()) {
                 refusals[i] = denied.decision();
                 refused = true;
@@ -229,8 +272,7 @@ final class MultiLimitCall {
         return (RedisRateLimiter) part.limiter;
     }
 
-    private List<Reservation> decided(
-            List<ScriptParameters> used, List<Object> reply, long sentAt, @Nullable Known[] asked) {
+    private List<Reservation> decided(List<ScriptParameters> used, List<Object> reply, long sentAt, List<Sent> sent) {
         List<Reservation> taken = new ArrayList<>(parts.size());
         List<ScriptReply> replies = new ArrayList<>(parts.size());
         @Nullable Decision[] refusals = new Decision[parts.size()];
@@ -247,8 +289,13 @@ final class MultiLimitCall {
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             if (blocks.get(i) != null) {
                 ScriptBlocks.State state = states.next();
-                ScriptBlocks.State lost =
-                        rate(part).blocks.learn(Objects.requireNonNull(part.caller), used.get(i), state, asked[i]);
+                ScriptBlocks.State lost = rate(part)
+                        .blocks
+                        .learn(
+                                Objects.requireNonNull(part.caller),
+                                used.get(i),
+                                state,
+                                sent.get(i).known());
                 decided = decided.decidedAt(state.nowMicros());
                 if (!part.wanted.exempt()) {
                     decided = decided.withBlock(lost == null ? state : lost);
@@ -260,7 +307,8 @@ final class MultiLimitCall {
                 }
             }
             replies.add(decided);
-            taken.add(rate(part).reservation(part.name(), part.caller, part.wanted, decided));
+            JointPlace place = sent.get(i).place();
+            taken.add(place == null ? rate(part).reservation(part.name(), part.caller, part.wanted, decided) : place);
             timed &= refusals[i] == null && (decided.admitted() || decided.hasRetry());
             if (!decided.admitted()) {
                 refusals[i] = decided.decision();
@@ -275,12 +323,20 @@ final class MultiLimitCall {
                     rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, others);
                 }
             }
-        } else if (Arrays.stream(refusals).anyMatch(Objects::nonNull)) {
-            giveBack(taken);
-        } else {
-            parts.forEach(part -> rate(part).taken(part.name()));
+            return refused(refusals);
+        }
+        for (int i = 0; i < parts.size(); i++) {
+            JointPlace place = sent.get(i).place();
+            if (place == null) {
+                rate(parts.get(i)).taken(parts.get(i).name());
+            } else {
+                place.admitted(replies.get(i));
+            }
+        }
+        if (Arrays.stream(refusals).allMatch(Objects::isNull)) {
             return taken;
         }
+        giveBack(taken);
         return refused(refusals);
     }
 
@@ -290,6 +346,7 @@ final class MultiLimitCall {
 
     /** @param failure the reason why Redis has not decided; null to ask it */
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn(@Nullable Throwable failure) {
+        inSteps |= failure == null;
         return AllOf.reserveEach(
                 claims,
                 othersWait,
@@ -299,6 +356,9 @@ final class MultiLimitCall {
 
     /** Decides when Redis has not. */
     private List<Reservation> withoutRedis(Throwable failure) {
+        if (inSteps && Replies.cause(failure) instanceof TimeoutException) {
+            context.connection().health().timedOut();
+        }
         try {
             return byScriptsOfTheirOwn(failure).join();
         } catch (CompletionException ex) {

@@ -260,7 +260,12 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         }
     }
 
-    /** Returns whether calls of the key wait for others to end. */
+    @Override
+    JointPlace jointPlace(@Nullable String text, long permits) {
+        return new InFlightCall(this, text, permits, 0);
+    }
+
+    @Override
     boolean hasQueue(String name) {
         ConcurrencyQueue queue = queues.get(name);
         return queue != null && queue.isOccupied();

@@ -85,6 +85,20 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     abstract Decision peekLocally(@Nullable String text, Wanted wanted);
 
+    /**
+     * Returns the place that the script of several limits takes for a call, at once or not at all; null if the limit counts over
+     * time.
+     */
+    @Nullable
+    JointPlace jointPlace(@Nullable String text, long permits) {
+        return null;
+    }
+
+    /** Returns whether calls of a key wait on this node for the end of others. */
+    boolean hasQueue(String name) {
+        return false;
+    }
+
     LimiterContext context() {
         return context;
     }
