@@ -5,7 +5,7 @@
 --        instants need not be rewritten; written as in virtual_time.lua; total: the sum of all permits below; calls: how many
 --        were admitted since the key began; empty: how many entries have lost all permits since these were last removed, or
 --        more, which may be missing; first: the number of the first call that this entry may hold; then the numbers of
---        its calls that gave permits back
+--        its calls that gave permits back: <from>-<to> for several in a row
 -- block  of so many entries, the first of which lacks those that have left, skip. The last entry of a block with others behind
 --        it has the sum of the block; rest is the sum of the first block, and open that of the last one. So a script finds what
 --        has left, and what has to leave, by blocks, and its time has a bound
@@ -28,6 +28,10 @@ local function sliding_log()
   -- Of so many blocks, the newest, entries without permits are removed when they are the most: calls that are given back whole
   -- leave the list as long as the others make it. Those of older blocks stay until they leave the window.
   local RECENT = 40
+  -- So many numbers and rows of numbers of calls that gave permits back are kept for an instant. Rows are no more than the calls
+  -- beside them that have their permits, so that only an instant of more such calls has more: none of its calls gives back then,
+  -- and nobody gets more.
+  local GIVEN = 1000
 
   local function sl_parse(value)
     local instant, permits, first, sum, given = match(value, '^(%d+) (%d+) (%d+)/?(%d*)(.*)$')
@@ -301,6 +305,26 @@ local function sliding_log()
     sl_find_newest(s)
   end
 
+  -- The calls that gave permits back, and one more; nil if it is one of them.
+  local function sl_given(s, entry, call)
+    local from, to, others = call, call, {}
+    for row, first, last in string.gmatch(entry.given, '( (%d+)%-?(%d*))') do
+      first = first + 0
+      last = tonumber(last) or first
+      if first <= call and call <= last then return nil end
+      if last == call - 1 then
+        from = first
+      elseif first == call + 1 then
+        to = last
+      else
+        others[#others + 1] = row
+      end
+    end
+    if #others >= GIVEN then return s.calls, '' end
+    others[#others + 1] = ' ' .. text(from) .. (from < to and '-' .. text(to) or '')
+    return entry.first, table.concat(others)
+  end
+
   -- All permits that are still remembered are given back, once: whoever goes later was counted beside them. A sum at its
   -- largest, after an enormous charge, may be too small already.
   function sliding_log.cancel(s, permits, a, b, mark)
@@ -308,9 +332,11 @@ local function sliding_log()
     local position = s.found and instant and s.total < MOST and sl_position(s, instant + 0)
     if not position then return false end
     local entry = sl_entry(s, position)
-    if call + 0 < entry.first or call + 0 >= s.calls or match(entry.given .. ' ', ' ' .. call .. ' ') then return false end
+    if call + 0 < entry.first or call + 0 >= s.calls then return false end
+    local first, given = sl_given(s, entry, call + 0)
+    if not first then return false end
     local back = min(permits, entry.permits)
-    entry.permits, entry.given = entry.permits - back, entry.given .. ' ' .. call
+    entry.permits, entry.first, entry.given = entry.permits - back, first, given
     s.total = s.total - back
     if back > 0 and entry.permits == 0 then s.empty = s.empty + 1 end
     local number, last = sl_number(s, position), sl_number(s, s.size - 1)

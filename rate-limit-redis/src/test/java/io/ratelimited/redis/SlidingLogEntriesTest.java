@@ -78,6 +78,80 @@ class SlidingLogEntriesTest {
         assertThat(limiter.tryAcquire("k", 1)).isFalse();
     }
 
+    private static long bytes(String limit) {
+        return REDIS.server().ask(redis -> redis.lrange(REDIS.keyOf(limit, "k"), 0, -1)).stream()
+                .mapToLong(String::length)
+                .sum();
+    }
+
+    /** All of them wait for the same instant. */
+    @Test
+    void callsThatGiveUpWaitingLeaveNothingAndTakeNothingFromOthers() {
+        RateLimiter limiter =
+                limiter(Limit.of("waits", Algorithm.SLIDING_LOG).rate("10/m").build());
+        assertThat(limiter.tryAcquire("k", 10)).isTrue();
+        ticker.advance(Duration.ofSeconds(1));
+        long longest = Duration.ofMinutes(2).toNanos();
+        Reservation kept = limiter.reserve("k", 1, longest);
+        long before = bytes("waits");
+        for (int call = 0; call < 2_000; call++) {
+            limiter.reserve("k", 1, longest).cancel();
+        }
+        assertThat(bytes("waits")).isLessThan(before + 50);
+        long rest = Duration.ofSeconds(59).toNanos();
+        assertThat(limiter.peek("k", 10, longest).waitTime().toNanos()).isGreaterThan(rest);
+        kept.cancel();
+        kept.cancel();
+        assertThat(limiter.peek("k", 10, longest).waitTime().toNanos()).isEqualTo(rest);
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void callsOfOneInstantGiveBackInAnyOrder(long seed) {
+        Limit limit = Limit.of("instant", Algorithm.SLIDING_LOG).rate("300/m").build();
+        RateLimiter redis = limiter(limit);
+        RateLimiter memory = new InMemoryRateLimiter(limit, ticker, 10);
+        Random random = new Random(seed);
+        List<Reservation[]> calls = new ArrayList<>();
+        for (int step = 0; step < 1_000; step++) {
+            if (random.nextInt(5) > 2 || calls.isEmpty()) {
+                long permits = 1L + random.nextInt(3);
+                Reservation[] both = {redis.reserve("k", permits, 0), memory.reserve("k", permits, 0)};
+                assertThat(both[0].isRefused()).as("step %d", step).isEqualTo(both[1].isRefused());
+                if (!both[0].isRefused()) {
+                    calls.add(both);
+                }
+            } else {
+                Reservation[] both = calls.remove(random.nextInt(calls.size()));
+                long cost = random.nextInt(4);
+                both[0].settle(cost);
+                both[1].settle(cost);
+            }
+            assertThat(redis.peek("k", 1, 0).remaining())
+                    .as("step %d", step)
+                    .isEqualTo(memory.peek("k", 1, 0).remaining());
+        }
+    }
+
+    /** More than are kept for an instant: what cannot be told from another one is not given back. */
+    @Test
+    void anInstantOfVeryManyCallsHasABound() {
+        RateLimiter limiter =
+                limiter(Limit.of("many", Algorithm.SLIDING_LOG).rate("4000/m").build());
+        List<Reservation> calls = new ArrayList<>();
+        for (int call = 0; call < 2_400; call++) {
+            calls.add(limiter.reserve("k", 1, 0));
+        }
+        for (int call = 0; call < 2_400; call += 2) {
+            calls.get(call).cancel();
+            assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(1_600 + Math.min(1_001, call / 2 + 1));
+        }
+        assertThat(bytes("many")).isLessThan(10_000);
+        Reservation next = limiter.reserve("k", 1, 0);
+        next.cancel();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2_601);
+    }
+
     /** Over several blocks of entries, with weights, charges and calls that are given back in any order. */
     @ParameterizedTest
     @ValueSource(longs = {1, 4})
