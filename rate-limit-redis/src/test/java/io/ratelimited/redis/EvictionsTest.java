@@ -104,5 +104,16 @@ class EvictionsTest {
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
         assertThat(backend.health().errors()).isZero();
         assertThat(warnings("RL-310")).isEmpty();
+        long refusals = refusals();
+        assertThat(refusals).isPositive();
+        look(backend);
+        assertThat(refusals()).as("it is asked once").isEqualTo(refusals);
+    }
+
+    /** What the server has noted of commands that a user may not run. */
+    private static long refusals() {
+        return REDIS.server().ask(commands -> commands.aclLog()).stream()
+                .mapToLong(entry -> (Long) entry.get("count"))
+                .sum();
     }
 }

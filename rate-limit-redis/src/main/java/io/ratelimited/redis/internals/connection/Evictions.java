@@ -1,7 +1,10 @@
 package io.ratelimited.redis.internals.connection;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -9,7 +12,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Whether a server removes keys when its memory is full: a caller whose key is removed has all permits again, and nothing else
- * shows it. A server that refuses to tell is not asked further, and is no failure. Thread-safe.
+ * shows it. A server that refuses to tell is not asked again on the same connection, and is no failure. Thread-safe.
  */
 final class Evictions {
 
@@ -24,6 +27,8 @@ final class Evictions {
     private final Health health;
     /** The keys that servers have removed, by their addresses. */
     private final Map<String, Long> counts = new ConcurrentHashMap<>();
+    /** Connections on which servers have refused to tell: each refusal is an entry in the log of their ACL. */
+    private final Set<RedisLink> refused = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     private final AtomicBoolean warned = new AtomicBoolean();
     /** Guarded by this. */
@@ -46,19 +51,20 @@ final class Evictions {
 
     private CompletableFuture<?> ask(Server server) {
         RedisLink link = server.isAway() || sender.isClosed() ? null : server.link();
-        return link == null
+        return link == null || refused.contains(link)
                 ? CompletableFuture.completedFuture(null)
                 : Replies.of(() -> link.eval(Script.MEMORY, new String[0], new ScriptArguments().add("0 0 0"), false))
                         .handle((reply, failure) -> {
                             if (failure == null) {
-                                replied(server.address(), reply);
+                                replied(server.address(), link, reply);
                             }
                             return null;
                         });
     }
 
-    private void replied(String address, List<Object> reply) {
+    private void replied(String address, RedisLink link, List<Object> reply) {
         if (reply.size() < 2 || !(reply.get(0) instanceof String policy) || !(reply.get(1) instanceof Long count)) {
+            refused.add(link);
             return;
         }
         if (!policy.equals(SAFE) && !warned.getAndSet(true)) {
