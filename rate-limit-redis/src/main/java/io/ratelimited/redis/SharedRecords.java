@@ -65,7 +65,7 @@ public final class SharedRecords {
 
     private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
     /** In place of an entry that Redis does not have any more. */
-    private static final Entry REMOVED = new Entry(0, "", null, null, Instant.EPOCH, "");
+    private static final Entry REMOVED = new Entry(0, "", null, null, null, "");
 
     /** Version, end, time, author and text; at most 18 digits fit into a long. */
     private static final Pattern STORED =
@@ -118,7 +118,7 @@ public final class SharedRecords {
      * @param text the text; empty if it was removed
      * @param endsAt its end, in nanoseconds of the backend's {@link Ticker}; null for no end
      * @param author the name of its author; null if it is not known
-     * @param writtenAt the time of the write, by the clock of Redis
+     * @param writtenAt the time of the write, by the clock of Redis; null if Redis has lost it
      * @param stored its format in Redis
      */
     public record Entry(
@@ -126,7 +126,7 @@ public final class SharedRecords {
             String text,
             @Nullable Long endsAt,
             @Nullable String author,
-            Instant writtenAt,
+            @Nullable Instant writtenAt,
             String stored) {}
 
     /** A write that this node has received. */

@@ -240,6 +240,10 @@ class SharedRecordsTest {
         until(() -> (decides.find(LIMIT) != null) == inForce, "restored, or dropped", PATIENCE);
         assertThat(node.find(LIMIT) != null).isEqualTo(inForce);
         assertThat(later.find(LIMIT) != null).isEqualTo(inForce);
+        assertThat(changes)
+                .filteredOn(change -> change.entry().text().isEmpty())
+                .as("nobody knows when Redis has lost it")
+                .allSatisfy(change -> assertThat(change.entry().writtenAt()).isNull());
         assertThat(changes.stream().map(change -> change.entry().text()).distinct())
                 .containsExactlyInAnyOrderElementsOf(inForce ? List.of("rate=1") : List.of("", "rate=1"));
     }

@@ -209,8 +209,11 @@ record LimitReport(
             if (change.author() != null) {
                 members.put("changedBy", change.author());
             }
-            members.put(
-                    "changedAt", change.madeAt().truncatedTo(ChronoUnit.SECONDS).toString());
+            if (change.madeAt() != null) {
+                members.put(
+                        "changedAt",
+                        change.madeAt().truncatedTo(ChronoUnit.SECONDS).toString());
+            }
         }
         return members;
     }

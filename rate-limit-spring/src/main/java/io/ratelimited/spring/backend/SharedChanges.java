@@ -60,7 +60,7 @@ public interface SharedChanges {
      * @param text empty if the change was reverted
      * @param endsAt its end, in nanoseconds of the ticker; null for no end
      * @param author the name of its author; null if it is not known
-     * @param madeAt the time when it was made
+     * @param madeAt the time when it was made; null if the backend has lost it
      */
     record Change(
             String limit,
@@ -69,7 +69,7 @@ public interface SharedChanges {
             String text,
             @Nullable Long endsAt,
             @Nullable String author,
-            Instant madeAt) {}
+            @Nullable Instant madeAt) {}
 
     /** The outcome of a write. */
     enum Written {

@@ -111,6 +111,22 @@ class SharedChangesTest {
         });
     }
 
+    /** As after a failover. */
+    @Test
+    void aChangeThatTheBackendHasLostIsReportedWithoutATime(CapturedOutput output) {
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            Object before = limit.limit().rate();
+            others.change(null, "rate=77%2Fs");
+            others.lose();
+
+            assertThat(limit.limit().rate()).isEqualTo(before);
+            assertThat(output.getOut().lines().filter(line -> line.contains("rate 77/s -> ")))
+                    .singleElement(InstanceOfAssertFactories.STRING)
+                    .endsWith("(scope fleet)");
+        });
+    }
+
     @Test
     void aRefreshAppliesWhereASharedChangeDoesNotSuitItAndTheChangeIsSetAside(CapturedOutput output) {
         configuration.put("rate-limit.limits.other.rate", "3/s");
@@ -253,6 +269,13 @@ class SharedChangesTest {
 
         void change(@Nullable String caller, String text) {
             write("search", caller, 0, text, null, null, 1);
+            assertThat(listener).isNotNull();
+            listener.run();
+        }
+
+        /** Loses the change of the limit. */
+        void lose() {
+            untaken.add(new Change("search", null, 0, "", null, null, null));
             assertThat(listener).isNotNull();
             listener.run();
         }

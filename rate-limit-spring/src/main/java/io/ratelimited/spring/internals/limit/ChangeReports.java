@@ -79,7 +79,8 @@ public final class ChangeReports {
      * @param before members and their values, as the endpoint writes them
      * @param after the same when the change is in force
      * @param author the name of the author of the change; null if it is not known
-     * @param madeAt the time at which a change for all instances was made; null for one of this instance, made now
+     * @param madeAt the time at which a change for all instances was made; null for one of this instance, made now, and if the backend has
+     *     lost it
      */
     void add(
             String limit,
