@@ -121,7 +121,7 @@ public final class GuardedConnection implements AutoCloseable {
     }
 
     private void reportBack() {
-        if (connected.isDone() && !primaries.all().isEmpty() && primaries.away() == 0) {
+        if (connected.isDone() && !primaries.all().isEmpty() && primaries.away() == 0 && !primaries.areIncomplete()) {
             health.back();
         }
     }
@@ -385,14 +385,14 @@ public final class GuardedConnection implements AutoCloseable {
         }
     }
 
-    /** Returns whether all primaries decide; a single late reply is no outage. */
+    /** Returns whether all primaries decide, for every key that was asked for; a single late reply is no outage. */
     public boolean isUp() {
-        return !isDown() && primaries.out() == 0;
+        return !isDown() && primaries.out() == 0 && !primaries.areIncomplete();
     }
 
     /** Returns whether calls of some key are not sent now, be it for a single late reply. */
     public boolean isHeldUp() {
-        return isDown() || primaries.away() > 0;
+        return isDown() || primaries.away() > 0 || primaries.areIncomplete();
     }
 
     /** Returns whether no primary decides. */

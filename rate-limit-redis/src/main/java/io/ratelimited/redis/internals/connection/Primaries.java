@@ -25,8 +25,12 @@ final class Primaries {
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
     /** Time at which the last search began. */
     private final AtomicLong searchedAt;
-    /** An object of its own for each result of a search. */
+    /** Replaced by each search that has found other primaries, or one for {@link #unserved}. */
     private volatile Object found = new Object();
+    /** The last key for which no primary was known while there were others; null once a search has found one. */
+    private volatile @Nullable String unserved;
+    /** The last search has found none for that key, either. */
+    private volatile boolean incomplete;
     /** Time at which the search began whose result is in use. Guarded by this. */
     private long foundAt;
 
@@ -45,9 +49,14 @@ final class Primaries {
         return servers.values();
     }
 
-    /** The result of the last search, by identity. */
+    /** By identity: the same as long as no search has found a primary for a key that had none. */
     Object found() {
         return found;
+    }
+
+    /** Returns whether a search has found primaries, but none for a key that was asked for. */
+    boolean areIncomplete() {
+        return incomplete;
     }
 
     long away() {
@@ -68,6 +77,7 @@ final class Primaries {
         String address = connector.address(key);
         Server server = address == null ? null : servers.get(address);
         if (server == null) {
+            unserved = key;
             discover();
         }
         return server;
@@ -107,7 +117,7 @@ final class Primaries {
             away |= server.isAway();
             server.look();
         }
-        if (servers.isEmpty() || (away && connector.isCluster())) {
+        if (servers.isEmpty() || ((away || unserved != null) && connector.isCluster())) {
             discover();
         }
     }
@@ -128,6 +138,8 @@ final class Primaries {
                         failure == null
                                 ? new IllegalStateException("no primary of the cluster has slots")
                                 : Replies.cause(failure));
+            } else if (incomplete) {
+                health.away(new IllegalStateException("no primary of the cluster has the slots of some keys"));
             }
         });
     }
@@ -138,12 +150,22 @@ final class Primaries {
             return;
         }
         foundAt = begunAt;
-        found = new Object();
+        String key = unserved;
+        String address = key == null ? null : connector.address(key);
+        boolean served = address != null && primaries.contains(address);
+        // Before a caller can ask one that is new.
+        if (served || !primaries.equals(servers.keySet())) {
+            found = new Object();
+        }
         add(primaries);
-        servers.forEach((address, server) -> {
-            if (!primaries.contains(address) && servers.remove(address, server)) {
+        servers.forEach((known, server) -> {
+            if (!primaries.contains(known) && servers.remove(known, server)) {
                 server.retire();
             }
         });
+        if (served) {
+            unserved = null;
+        }
+        incomplete = key != null && !served && !primaries.isEmpty();
     }
 }

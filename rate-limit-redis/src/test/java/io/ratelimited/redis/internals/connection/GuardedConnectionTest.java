@@ -555,4 +555,47 @@ class GuardedConnectionTest {
             assertThat(cluster.lastError()).isNull();
         }
     }
+
+    /** As where a cluster serves the slots that it has, and a shard is gone. */
+    @Test
+    void aKeyWithoutAPrimaryHasOneOutageUntilItHasOne() {
+        String key = "three:3/a";
+        assertThat(ask(key)).isCompletedExceptionally();
+        Object outage = connection.outage(key);
+        assertThat(outage).isNotNull();
+        for (int look = 0; look < 5; look++) {
+            clock.advance(LOOK);
+            assertThat(ask(key)).isCompletedExceptionally();
+            assertThat(connection.outage(key)).isSameAs(outage);
+        }
+        assertThat(connection.isUp()).isFalse();
+        assertThat(connection.isDown()).as("the others decide").isFalse();
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        assertThat(log.all()).hasSize(1);
+        assertThat(log.all().get(0)).contains("[RL-301]").contains("slot");
+        servers.primaries.add("three:3");
+        clock.advance(LOOK);
+        assertThat(connection.outage(key)).isNull();
+        assertThat(connection.isUp()).isTrue();
+        assertThat(log.all()).hasSize(2);
+        assertThat(ask(key)).isNotDone();
+        servers.primaries.remove("three:3");
+        assertThat(ask("four:4/a")).isCompletedExceptionally();
+        clock.advance(LOOK);
+        assertThat(connection.outage(key)).isNotNull().isNotSameAs(outage);
+    }
+
+    @Test
+    void aSlotThatComesToAPrimaryWhichWasKnownEndsTheOutageOfItsKeys() {
+        String key = "three:3/a";
+        assertThat(ask(key)).isCompletedExceptionally();
+        Object outage = connection.outage(key);
+        servers.moved = "two:2";
+        clock.advance(LOOK);
+        assertThat(connection.outage(key)).isNull();
+        assertThat(connection.isUp()).isTrue();
+        servers.moved = null;
+        assertThat(ask(key)).isCompletedExceptionally();
+        assertThat(connection.outage(key)).isNotNull().isNotSameAs(outage);
+    }
 }

@@ -35,6 +35,10 @@ final class ScriptedServers implements RedisConnector {
     boolean holdingAttempts;
 
     final Deque<CompletableFuture<RedisLink>> attempts = new ArrayDeque<>();
+    /** The address of keys whose own primary is not there; null if no other one has them. */
+    @Nullable
+    String moved;
+
     /** How often the address of a key was looked up. */
     int lookUps;
     /** Runs before each attempt to connect. */
@@ -84,7 +88,11 @@ final class ScriptedServers implements RedisConnector {
     public String address(String key) {
         lookUps++;
         int at = key.indexOf('/');
-        return at < 0 ? primaries.iterator().next() : key.substring(0, at);
+        if (at < 0) {
+            return primaries.iterator().next();
+        }
+        String own = key.substring(0, at);
+        return moved == null || primaries.contains(own) ? own : moved;
     }
 
     @Override
