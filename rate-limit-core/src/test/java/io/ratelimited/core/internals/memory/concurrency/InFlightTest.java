@@ -159,7 +159,8 @@ class InFlightTest {
                 Limit.of("flight", Algorithm.CONCURRENCY).maxConcurrent(1).build());
         assertThatThrownBy(() -> limiter.tryAcquire(null, 1))
                 .isInstanceOf(UnsupportedOperationException.class)
-                .hasMessageContaining("use reserve");
+                .hasMessageContaining("limit 'flight'")
+                .hasMessageContaining("use execute or reserve");
     }
 
     @Test
