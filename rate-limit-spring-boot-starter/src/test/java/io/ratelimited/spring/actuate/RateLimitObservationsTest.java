@@ -148,7 +148,7 @@ class RateLimitObservationsTest {
     void aCallWhoseReplyComesLaterIsSeenInTheObservationOfItsCaller(String policy, String outcome) {
         CompletableFuture<Reservation> reply = new CompletableFuture<>();
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(
-                Limit.of("search", Algorithm.TOKEN_BUCKET).rate("1/s").build());
+                Limit.of("search", Algorithm.TOKEN_BUCKET).rate("1/h").build());
         limiter.tryAcquire(null, 1);
         runner.withBean(LimiterFactory.class, () -> new Replying(reply))
                 .withPropertyValues(
