@@ -304,17 +304,22 @@ public final class WaitingRoom {
             }
             ends.remove(this);
             leave(waiter.key());
+            attempt(stopAlarm, failure);
+            if (failure != null) {
+                attempt(waiter::cancel, failure);
+            }
+            return failure == null ? super.complete(result) : super.completeExceptionally(failure);
+        }
+
+        /** Whatever a step throws, the wait ends. */
+        private static void attempt(Runnable step, @Nullable Throwable failure) {
             try {
-                stopAlarm.run();
-                if (failure != null) {
-                    waiter.cancel();
-                }
+                step.run();
             } catch (RuntimeException | Error ex) {
-                if (failure != null) {
+                if (failure != null && failure != ex) {
                     failure.addSuppressed(ex);
                 }
             }
-            return failure == null ? super.complete(result) : super.completeExceptionally(failure);
         }
 
         /** Closes the room for this wait. */

@@ -247,6 +247,28 @@ class WaitingTest {
     }
 
     @Test
+    void permitsOfAFailedWaitAreRefundedThoughItsAlarmCannotBeStopped() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                onePerSecond().maxWaiting(1).build(),
+                new DelegatingTicker(ticker) {
+                    @Override
+                    public Runnable schedule(long deadline, Runnable task) {
+                        super.schedule(deadline, task);
+                        return () -> {
+                            throw new IllegalStateException("not stopped");
+                        };
+                    }
+                },
+                10);
+        limiter.tryAcquire(null, 1);
+        Decision before = limiter.peek(null, 1, 0);
+        CompletableFuture<Boolean> wait = limiter.reserve(null, 1, HOUR).awaitAsync();
+        assertThat(wait.cancel(false)).isTrue();
+        assertThat(limiter.waiting()).isZero();
+        assertThat(limiter.peek(null, 1, 0)).isEqualTo(before);
+    }
+
+    @Test
     void aCallerThatEndsItsWaitByAnyMethodOfTheFutureLeavesItsSeat() {
         InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(1));
         limiter.tryAcquire(null, 1);

@@ -5,10 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
@@ -23,11 +21,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -162,30 +158,9 @@ class SleepersTest {
         run(algorithm, true);
     }
 
-    /** Runs an action once, in the thread that cancels an alarm first, before it is cancelled. */
-    private static final class AlarmHook extends DelegatingTicker {
-
-        private final AtomicReference<Runnable> action = new AtomicReference<>(() -> {});
-
-        private AlarmHook() {
-            super(Ticker.system());
-        }
-
-        @Override
-        public Runnable schedule(long deadline, Runnable task) {
-            Runnable cancel = super.schedule(deadline, task);
-            return () -> {
-                action.getAndSet(() -> {}).run();
-                cancel.run();
-            };
-        }
-    }
-
-    /** In most rounds, the thread of the other call still cancels the displaced one when that one continues. */
-    @RepeatedTest(5)
+    @Test
     void aDisplacedCallIsRejectedByTheLimitForWhichItWaited() {
-        AlarmHook ticker = new AlarmHook();
-        runner(Algorithm.CONCURRENCY).withBean(Ticker.class, () -> ticker).run(context -> {
+        runner(Algorithm.CONCURRENCY).run(context -> {
             Calls calls = context.getBean(Calls.class);
             TestLimits limits = TestLimits.of(context);
             for (int i = 0; i < 2; i++) {
@@ -193,17 +168,7 @@ class SleepersTest {
             }
             await(() -> !limits.peek("calls", null).admitted());
             waiting(limits, () -> start(calls::call, "batch", () -> "batch"), 1);
-            AtomicReference<Thread> last = new AtomicReference<>();
-            Call batch = (kind, body) -> {
-                last.set(Thread.currentThread());
-                return calls.call(kind, body);
-            };
-            CompletableFuture<String> displaced = waiting(limits, () -> start(batch, "batch", () -> "batch"), 2);
-            ticker.action.set(() -> {
-                if (!Thread.currentThread().equals(last.get())) {
-                    await(displaced::isDone);
-                }
-            });
+            CompletableFuture<String> displaced = waiting(limits, () -> start(calls::call, "batch", () -> "batch"), 2);
             start(calls::call, "critical", () -> "critical");
             RateLimitExceededException rejection = rejection(displaced);
             assertThat(rejection.limits()).containsExactly("calls");
