@@ -22,6 +22,7 @@ import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
 import org.aspectj.tools.ajc.Main;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -143,6 +144,7 @@ public final class WovenModeTest {
 
     /** The annotation of one of the methods {@code meta} is limited, and the aspect for those is missing. */
     @Test
+    @Tag("proof")
     void classWovenByOneOfTheTwoAspectsIsAnErrorAtTheStart() throws Exception {
         assertThatThrownBy(() -> runWovenAtLoadTimeBy(RateLimitAspect.class))
                 .hasMessageContaining(WovenApplication.Service.class.getName() + ".meta was not woven");
@@ -156,6 +158,7 @@ public final class WovenModeTest {
     }
 
     @Test
+    @Tag("proof")
     void classWovenByOtherAspectsAtCompileTimeIsAnErrorAtTheStart() throws Exception {
         Path woven = weave(WovenApplication.class, timing().toString());
         assertThat(woven.resolve("io/ratelimited/spring/woven/WovenApplication$Service$AjcClosure1.class"))
@@ -170,6 +173,7 @@ public final class WovenModeTest {
     }
 
     @Test
+    @Tag("proof")
     void otherAspectsMayBeWovenIntoTheSameMethods() throws Exception {
         assertThat(runWovenAtLoadTimeBy(RateLimitAspect.class, ComposedRateLimitAspect.class, Timing.class))
                 .containsExactly(FACTS);
