@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import jakarta.servlet.Filter;
@@ -341,6 +343,14 @@ class CredentialsAttacksTest {
         assertThat(server.get("/css/a.css").statusCode()).isEqualTo(404);
         assertThat(server.get("/css/a.css", "Cookie", "SESSION=guess").statusCode())
                 .isEqualTo(429);
+    }
+
+    /** Otherwise it could guess as often as it likes. */
+    @Test
+    void aCallerWhoseBudgetIsClosedIsNotExempt() {
+        RunningServer server = startWithKeys(false, "rate-limit.limits.all.rate=4/h");
+        server.context.getBean(RateLimitOperations.class).override("all", "127.0.0.1", LimitChange.rate("0/s"), null);
+        assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
     }
 
     /** Of another route, or of a method: no credentials were checked. */

@@ -29,8 +29,8 @@ public final class ExemptCall {
 
     /**
      * Looks whether a call may be exempt. Completes with false when its caller, a key, has used up a budget. A limit without
-     * a key has no such callers: strangers could end the exemption of everybody. Nor has a limit that is closed, of
-     * which no caller has used a permit. Limits on calls in flight count no guesses.
+     * a key has no such callers: strangers could end the exemption of everybody. Nor has a limit that is closed
+     * for all, of which no caller has used a permit. Limits on calls in flight count no guesses.
      */
     static CompletionStage<Boolean> mayBe(LimitRequest[] requests) {
         CompletionStage<Boolean> may = CompletableFuture.completedFuture(true);
@@ -48,7 +48,7 @@ public final class ExemptCall {
                 // What nobody can know yet is no reason to fail a health check.
                 .thenApply(decision -> decision.admitted()
                         || decision.source() == Decision.Source.UNAVAILABLE
-                        || (request.limiter().limit().isClosed() && !decision.blocked()))
+                        || (request.limit().limit().isClosed() && !decision.blocked()))
                 .exceptionally(failure -> true);
     }
 
