@@ -98,8 +98,9 @@ final class ClientGate {
 
         @Override
         public void cancel() {
-            leave(this);
+            // First, so that a waiter that is not in the queue yet does not enter it.
             entered.cancel(false);
+            leave(this);
             // It may have been let go meanwhile.
             Pass pass =
                     entered.isCompletedExceptionally() ? null : entered.join().pass();

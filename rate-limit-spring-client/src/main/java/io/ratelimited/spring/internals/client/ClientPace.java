@@ -32,8 +32,11 @@ final class ClientPace {
 
     private static final long LONGEST = Duration.ofDays(366).toNanos();
 
-    /** A service that names more quotas at one time means something else by their names. */
-    private static final int MOST_QUOTAS = 100;
+    /** A host that names more quotas at one time means something else by their names. */
+    private static final int MOST_OF_HOST = 100;
+
+    /** Each call looks at all of them. */
+    private static final int MOST_QUOTAS = 1_000;
 
     private final long maxPause;
     private final CallsInFlight calls = new CallsInFlight();
@@ -237,6 +240,12 @@ final class ClientPace {
                 && (!named.isEmpty() || (!refused && quota.isBefore(pass)))
                 && !quota.isKeptWithout(pass));
         quotas.addAll(named);
+        // One that is used up is named by no response, so that hosts must not push out quotas of each other.
+        List<ReportedQuota> ofHost =
+                quotas.stream().filter(quota -> quota.isOnHostOf(pass.place)).toList();
+        if (ofHost.size() > MOST_OF_HOST) {
+            quotas.removeAll(ofHost.subList(0, ofHost.size() - MOST_OF_HOST));
+        }
         if (quotas.size() > MOST_QUOTAS) {
             quotas.subList(0, quotas.size() - MOST_QUOTAS).clear();
         }

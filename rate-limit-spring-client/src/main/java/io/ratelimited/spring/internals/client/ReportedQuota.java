@@ -97,7 +97,11 @@ final class ReportedQuota {
 
     /** Returns whether a response from a place names this quota. */
     boolean is(Quota told, String place) {
-        return name.equals(told.name()) && size == told.quota() && scope.isOnHostOf(place);
+        return name.equals(told.name()) && size == told.quota() && isOnHostOf(place);
+    }
+
+    boolean isOnHostOf(String place) {
+        return scope.isOnHostOf(place);
     }
 
     boolean covers(String place) {

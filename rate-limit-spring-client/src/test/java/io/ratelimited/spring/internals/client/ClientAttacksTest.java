@@ -265,6 +265,23 @@ class ClientAttacksTest {
                 });
     }
 
+    @Test
+    void hostsThatNameTheirQuotasEndNoQuotaOfAnotherHost() {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.clients.partner.hosts=*.partner.example",
+                        "rate-limit.clients.partner.policy=reject")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://a.partner.example"));
+                    client.enter(requestTo("a")).answered(200, dialect(100, 0));
+                    for (int i = 0; i < 150; i++) {
+                        client.enter(requestTo("host" + i)).answered(200, dialect(100, 99));
+                    }
+                    assertThat(client.enterAsync(requestTo("a"), null)).isCompletedExceptionally();
+                });
+    }
+
     private static OutgoingRequest requestTo(String host) {
         return new OutgoingRequest("GET", URI.create("https://" + host + ".partner.example/x"), name -> null);
     }
