@@ -27,6 +27,8 @@ import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.security.access.AccessDeniedException;
+import org.springframework.security.web.WebAttributes;
 import org.springframework.stereotype.Controller;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.ResponseBody;
@@ -157,6 +159,18 @@ class ForwardedRequestsTest {
         }
     }
 
+    /** Its status says nothing of the resource that it forwards to. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "JETTY"})
+    void aForwardOfAFilterThatHasSetAStatusIsCounted(RunningServer.Kind kind) {
+        try (RunningServer server = startBoth(kind, List.of(App.class), "/api/**", "/after/**", "rate=1/h")) {
+            assertThat(server.get("/suggested/api/one").statusCode()).isEqualTo(404);
+            assertThat(server.get("/suggested/api/one").statusCode()).isEqualTo(429);
+            assertThat(server.get("/suggested/after/one").statusCode()).isEqualTo(404);
+            assertThat(server.get("/suggested/after/one").statusCode()).isEqualTo(429);
+        }
+    }
+
     /** The first one holds its place until its response is complete. */
     @Test
     void aCallBehindAForwardIsInFlightUntilItsResponse() {
@@ -187,7 +201,10 @@ class ForwardedRequestsTest {
         FilterRegistrationBean<Filter> tenants() {
             FilterRegistrationBean<Filter> tenants = new FilterRegistrationBean<>((request, response, chain) -> {
                 String path = ((HttpServletRequest) request).getRequestURI();
-                if (path.startsWith("/tenant/")) {
+                if (path.startsWith("/suggested/")) {
+                    ((HttpServletResponse) response).setStatus(404);
+                    request.getRequestDispatcher(path.substring(10)).forward(request, response);
+                } else if (path.startsWith("/tenant/")) {
                     request.getRequestDispatcher(path.substring(7)).forward(request, response);
                 } else {
                     chain.doFilter(request, response);
@@ -202,6 +219,7 @@ class ForwardedRequestsTest {
             FilterRegistrationBean<Filter> denying = new FilterRegistrationBean<>((request, response, chain) -> {
                 String path = ((HttpServletRequest) request).getRequestURI();
                 if (path.startsWith("/denied/")) {
+                    request.setAttribute(WebAttributes.ACCESS_DENIED_403, new AccessDeniedException("denied"));
                     ((HttpServletResponse) response).setStatus(403);
                     request.getRequestDispatcher(path.substring(7)).forward(request, response);
                 } else if (path.equals("/unknown")) {

@@ -14,6 +14,7 @@ import jakarta.servlet.AsyncListener;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
+import jakarta.servlet.RequestDispatcher;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
@@ -33,6 +34,9 @@ import org.springframework.web.cors.CorsUtils;
  * know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
+
+    /** Spring Security keeps why it denies a request, for the page to which it forwards (WebAttributes). */
+    private static final String DENIED = "SPRING_SECURITY_403_EXCEPTION";
 
     /** Where the filter of routes that need the principal stands, unless Spring Security's, at -100 by default, stands behind it. */
     public static final int ORDER = -90;
@@ -86,7 +90,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         if (request.getDispatcherType() != DispatcherType.REQUEST
-                && (ServletRequestState.hasPassed(request, beforeSecurity) || isErrorPage(httpResponse))) {
+                && (ServletRequestState.hasPassed(request, beforeSecurity) || isErrorPage(request))) {
             chain.doFilter(request, response);
             return;
         }
@@ -134,11 +138,13 @@ public final class RateLimitFilter implements Filter, Ordered {
     }
 
     /**
-     * Returns whether a further dispatch shows the page of an error: of a WAR, to which Spring Boot forwards, or of Spring
-     * Security for requests that it denies. A filter that rewrites a path or suspends a request has not set a status yet.
+     * Returns whether a forward shows the page of an error: of a WAR, to which Spring Boot forwards, or of Spring Security for
+     * requests that it denies. Their statuses are no evidence: a filter may set any and forward to what a route limits.
      */
-    private static boolean isErrorPage(HttpServletResponse response) {
-        return response.getStatus() >= 400;
+    private static boolean isErrorPage(ServletRequest request) {
+        return request.getDispatcherType() == DispatcherType.FORWARD
+                && (request.getAttribute(RequestDispatcher.ERROR_STATUS_CODE) != null
+                        || request.getAttribute(DENIED) != null);
     }
 
     private void proceed(
