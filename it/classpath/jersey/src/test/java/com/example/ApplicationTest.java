@@ -36,6 +36,7 @@ class ApplicationTest {
             assertEquals(418, application.get("/mapped/many?permits=-5"));
             assertEquals(200, application.get("/jersey/routed/a"));
             assertEquals(429, application.get("/jersey/routed/b"));
+            assertEquals(200, application.get("/jersey/routed/free"));
         }
     }
 }

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.web.servlet;
 
 import io.ratelimited.spring.internals.web.RouteCheck.Handlers;
 import jakarta.servlet.ServletContext;
+import jakarta.servlet.ServletRegistration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -25,7 +26,19 @@ public final class ServletHandlers {
     /** The name of the servlet of Spring MVC that Spring Boot registers. */
     static final String DISPATCHER = "dispatcherServlet";
 
+    /** Spring Boot registers it by the name of a class of the application. */
+    private static final String JERSEY = "org.glassfish.jersey.servlet.ServletContainer";
+
     private ServletHandlers() {}
+
+    /** Returns whether a servlet finds its handlers by the path within it, among them those of the actuator. */
+    static boolean readsPathsWithin(ServletContext context, String name) {
+        if (name.equals(DISPATCHER)) {
+            return true;
+        }
+        ServletRegistration servlet = context.getServletRegistration(name);
+        return servlet != null && JERSEY.equals(servlet.getClassName());
+    }
 
     /** Returns null when a mapping does not show its paths. */
     public static @Nullable Handlers of(ApplicationContext context) {

@@ -28,7 +28,9 @@ final class ServletPaths {
         return new RequestPaths(
                 inApplication,
                 RequestPaths.readings(sent(request, true), rest == null ? "/" : rest),
-                mapping.getServletName().equals(ServletHandlers.DISPATCHER) ? servlet : null);
+                ServletHandlers.readsPathsWithin(request.getServletContext(), mapping.getServletName())
+                        ? servlet
+                        : null);
     }
 
     /** The path as it was sent; null where the server has found its context path in a spelling that Spring refuses. */
