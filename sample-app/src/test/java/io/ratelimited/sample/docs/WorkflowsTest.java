@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.yaml.snakeyaml.Yaml;
@@ -18,6 +19,9 @@ class WorkflowsTest {
 
     private static final Path DIRECTORY = Pages.ROOT.resolve(".github/workflows");
     private static final Pattern PINNED = Pattern.compile("uses: [\\w./-]+@\\p{XDigit}{40} # v\\d+[.]\\d+[.]\\d+");
+    /** A tool whose absence skips a check: {@code if ! command -v <tool> > /dev/null; then}. */
+    private static final Pattern SKIPS = Pattern.compile("(?m)^ *if ! command -v (\\S+) > /dev/null; then$");
+
     private static final Map<String, Object> READS = Map.of("contents", "read");
 
     /** The jobs that may do more than read, and what. */
@@ -54,5 +58,19 @@ class WorkflowsTest {
                             .forEach(step ->
                                     assertThat(step.get("with")).isEqualTo(Map.of("persist-credentials", false)));
         });
+    }
+
+    @Test
+    void theWorkflowInstallsTheToolsWithoutWhichChecksAreSkipped() throws IOException {
+        String scripts = Files.readString(Pages.ROOT.resolve(".ci/run"))
+                + Files.readString(Pages.ROOT.resolve(".ci/applications"));
+        String packages = Files.readString(DIRECTORY.resolve("ci.yml"))
+                .lines()
+                .filter(line -> line.contains("apt-get -qq install"))
+                .findFirst()
+                .orElseThrow();
+        assertThat(SKIPS.matcher(scripts).results().map(skip -> skip.group(1)))
+                .isNotEmpty()
+                .allMatch(tool -> List.of(packages.split("\\s+")).contains(tool));
     }
 }
