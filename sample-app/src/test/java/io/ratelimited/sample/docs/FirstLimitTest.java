@@ -14,6 +14,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -35,6 +37,18 @@ class FirstLimitTest {
                 .contains("'" + element(pom, "groupId") + ":rate-limit-spring-boot-starter:" + element(pom, "version")
                         + "'");
         assertThat(Pages.ROOT.resolve("rate-limit-spring-boot-starter/pom.xml")).exists();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"docs/cluster.md", "docs/testing-your-limits.md", "docs/engineering/releasing.md"})
+    void aPageNamesTheVersionOfThisBuildOrItsRelease(String page) throws IOException {
+        String version = element(Files.readString(Pages.ROOT.resolve("pom.xml")), "version");
+        assertThat(Pattern.compile("<artifactId>rate-limit-[a-z-]+</artifactId>\\s*<version>([^<]+)<")
+                        .matcher(Files.readString(Pages.ROOT.resolve(page)))
+                        .results()
+                        .map(shown -> shown.group(1)))
+                .isNotEmpty()
+                .isSubsetOf(version, version.replace("-SNAPSHOT", ""));
     }
 
     @Test
