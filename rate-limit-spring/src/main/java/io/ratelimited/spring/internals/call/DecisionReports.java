@@ -55,8 +55,11 @@ final class DecisionReports {
     private final ThreadLocal<Set<DecisionObserver>> called;
 
     private final Ticker ticker;
-    /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
-    private final Map<String, Long> failedCharges;
+    /** Times at which failures were logged last: {@link Ticker#nanos}. */
+    private final Map<Failure, Long> logged;
+
+    /** @param problem of a small number of texts */
+    private record Failure(String limit, String problem) {}
 
     Ticker ticker() {
         return ticker;
@@ -65,14 +68,14 @@ final class DecisionReports {
     DecisionReports(Ticker ticker) {
         this.ticker = ticker;
         this.called = ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>(FEW)));
-        this.failedCharges = new ConcurrentHashMap<>();
+        this.logged = new ConcurrentHashMap<>();
     }
 
     private DecisionReports(DecisionReports from, List<DecisionObserver> observers) {
         this.observers = observers;
         this.ticker = from.ticker;
         this.called = from.called;
-        this.failedCharges = from.failedCharges;
+        this.logged = from.logged;
     }
 
     /** Reports decisions to these observers from now on: they may depend on what decides, which is created before them. */
@@ -211,17 +214,10 @@ final class DecisionReports {
 
     /** Reports that a call stays charged with its reservation: to the log once a minute and limit, and to the observers. */
     void reportFailedCharge(LimitRequest request, Throwable failure) {
-        String limit = request.limit().name();
-        long now = ticker.nanos();
-        Long last = failedCharges.putIfAbsent(limit, now);
-        if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
-            LOG.warn(
-                    "Rate limit '" + limit + "' (" + request.limit().place()
-                            + "): the cost of a completed call is unknown, so it stays charged with its"
-                            + " reservation: "
-                            + request.permits() + ". Correct the charge. Further failures are logged once per minute.",
-                    failure);
-        }
+        warn(
+                request.limit(),
+                "the cost of a completed call is unknown, so it stays charged with its reservation. Correct the charge",
+                failure);
         long reserved = request.permits();
         reportCharge(new RateLimitCharge(request.limit(), request.key(), reserved, reserved, failure));
     }
@@ -240,10 +236,7 @@ final class DecisionReports {
             try {
                 report.accept(observer);
             } catch (RuntimeException | Error ex) {
-                LOG.warn(
-                        "Rate limit '" + limit.name() + "': "
-                                + observer.getClass().getName() + " failed",
-                        ex);
+                warn(limit, "the observer " + observer.getClass().getName() + " failed", ex);
             } finally {
                 ofThread.remove(observer);
             }
@@ -251,7 +244,7 @@ final class DecisionReports {
     }
 
     /** @param outcome null for a limit that has not decided, because another one refused the call */
-    private static void toRequest(
+    private void toRequest(
             RequestDecisions current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
         try {
             Limit limitOfCaller = request.limiter().limit();
@@ -269,7 +262,27 @@ final class DecisionReports {
         }
     }
 
-    private static void warnOfRequest(NamedLimit limit, Throwable failure) {
-        LOG.warn("Rate limit '" + limit.name() + "': a decision could not be reported to the request", failure);
+    private void warnOfRequest(NamedLimit limit, Throwable failure) {
+        warn(limit, "a decision could not be reported to the request", failure);
+    }
+
+    /**
+     * Logs a failure that each call may have: once per minute for each limit.
+     *
+     * @param problem of a small number of texts
+     */
+    void warn(NamedLimit limit, String problem, @Nullable Throwable failure) {
+        Failure key = new Failure(limit.name(), problem);
+        long now = ticker.nanos();
+        Long last = logged.putIfAbsent(key, now);
+        if (last == null || (now - last >= MINUTE && logged.replace(key, last, now))) {
+            String message = "Rate limit '" + limit.name() + "' (" + limit.place() + "): " + problem
+                    + ". Further failures are logged once per minute.";
+            if (failure == null) {
+                LOG.warn(message);
+            } else {
+                LOG.warn(message, failure);
+            }
+        }
     }
 }

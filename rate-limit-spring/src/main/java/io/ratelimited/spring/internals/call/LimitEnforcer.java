@@ -17,7 +17,6 @@ import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.limit.Sleeper;
 import io.ratelimited.spring.internals.request.CurrentRequest;
-import io.ratelimited.spring.internals.text.LogText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -39,8 +38,6 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
     private static final String REMEDY =
             "Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
                     + " Schedulers.boundedElastic(), or use the policy REJECT.";
-
-    private static final LogText.Lines LOG = LogText.lines(LimitEnforcer.class);
 
     private final Supplier<List<DecisionObserver>> observers;
     private final DecisionReports reports;
@@ -340,7 +337,7 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
             @Nullable Throwable failure,
             List<Held> held) {
         if (member == null) {
-            LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
+            reports.warn(shadow.limit(), "a dry run could not count a call", failure);
             return;
         }
         held.add(new Held(shadow, member));

@@ -8,16 +8,22 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.CapturedLog;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.backend.LimiterFactory;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -25,6 +31,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -151,6 +158,60 @@ class PoliciesTest {
             bean.shadow();
             assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.SHADOWED, Outcome.ADMITTED);
             assertThat(bean.made()).hasSize(3);
+        });
+    }
+
+    @Test
+    @ExtendWith(CapturedLog.Capture.class)
+    void aDryRunWhoseBackendFailsIsLoggedOncePerMinute(CapturedLog log) {
+        LimiterFactory unavailable = new LimiterFactory() {
+            @Override
+            public String backend() {
+                return "unavailable";
+            }
+
+            @Override
+            public RateLimiter create(Limit limit, String tier, Map<String, String> properties) {
+                return (RateLimiter) Proxy.newProxyInstance(
+                        RateLimiter.class.getClassLoader(),
+                        new Class<?>[] {RateLimiter.class},
+                        (proxy, method, arguments) -> {
+                            if (method.getName().equals("limit")) {
+                                return limit;
+                            }
+                            throw new IllegalStateException("unavailable");
+                        });
+            }
+        };
+        runner.withBean(LimiterFactory.class, () -> unavailable)
+                .withPropertyValues("rate-limit.limits[Calls.shadow].backend=unavailable")
+                .run(context -> {
+                    Calls bean = context.getBean(Calls.class);
+                    for (int i = 0; i < 1_000; i++) {
+                        bean.shadow();
+                    }
+                    assertThat(log.toString().split("could not count a call", -1))
+                            .hasSize(2);
+                    ticker.advance(Duration.ofMinutes(1));
+                    bean.shadow();
+                    assertThat(log.toString().split("could not count a call", -1))
+                            .hasSize(3);
+                    assertThat(bean.made()).hasSize(1_001);
+                });
+    }
+
+    @Test
+    @ExtendWith(CapturedLog.Capture.class)
+    void anObserverThatFailsIsLoggedOncePerMinute(CapturedLog log) {
+        DecisionObserver broken = decision -> {
+            throw new IllegalStateException("broken");
+        };
+        runner.withBean(DecisionObserver.class, () -> broken).run(context -> {
+            Calls bean = context.getBean(Calls.class);
+            for (int i = 0; i < 1_000; i++) {
+                bean.shadow();
+            }
+            assertThat(log.toString().split("IllegalStateException: broken", -1)).hasSize(2);
         });
     }
 
