@@ -159,7 +159,7 @@ public final class RateLimitsEndpoint {
         if (key == null) {
             resetting.reset(name, null);
         } else {
-            keys.find(limit, key).forEach(found -> resetting.reset(name, found));
+            resetting.resetAll(name, keys.find(limit, key));
         }
     }
 

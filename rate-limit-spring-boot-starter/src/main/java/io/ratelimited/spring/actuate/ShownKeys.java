@@ -46,8 +46,8 @@ final class ShownKeys {
     }
 
     /**
-     * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number. All of them have the
-     * same {@link io.ratelimited.spring.RateLimitOperations#override override}.
+     * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number. The text itself is the
+     * first. All of them have the same {@link io.ratelimited.spring.RateLimitOperations#override override}.
      *
      * @throws IllegalArgumentException for a mask that was not shown
      */

@@ -149,6 +149,26 @@ class ChangesByEndpointTest {
         assertThat(audited.get(1).getData()).isEqualTo(Map.of("limit", "search", "scope", "instance"));
     }
 
+    /** A key of this text may be a string or a number: both are reset, and reported once. */
+    @Test
+    void theResetOfANumberIsReportedOnce() throws Exception {
+        TestLimits limits = TestLimits.of(context);
+        for (Object key : List.of("42", 42, 42L)) {
+            assertThat(limits.tryAcquire("search", key, 100)).isTrue();
+        }
+
+        assertThat(send("DELETE", "/actuator/ratelimits/search/42", "ann", "")).isEqualTo(204);
+
+        String mask = KeyMask.mask(CanonicalKey.text("42"));
+        assertThat(context.getBean(Changes.class).resets)
+                .containsExactly(new RateLimitResetEvent("search", mask, Scope.INSTANCE, "ann"));
+        assertThat(context.getBean(AuditEventRepository.class).find("ann", null, "RATE_LIMIT_RESET"))
+                .hasSize(1);
+        for (Object key : List.of("42", 42, 42L)) {
+            assertThat(limits.tryAcquire("search", key, 100)).isTrue();
+        }
+    }
+
     @Test
     void aListenerThatThrowsNeitherFailsTheRequestNorKeepsTheChangeFromTheAudit() throws Exception {
         context.getBean(Changes.class).failing = true;

@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -234,15 +235,17 @@ public final class LimitChanges {
     }
 
     /**
-     * Resets a key, as {@link io.ratelimited.spring.RateLimitOperations#reset} describes.
+     * Resets keys, as {@link io.ratelimited.spring.RateLimitOperations#reset} describes.
      *
+     * @param keys with one text; the report has the first. Only null for the calls without a key
      * @param author the name of the author; null if nobody is known
      */
-    public void reset(ConfiguredLimit limit, @Nullable Object key, @Nullable String author) {
-        String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
+    public void reset(ConfiguredLimit limit, Set<Object> keys, @Nullable String author) {
+        Object first = keys.iterator().next();
+        String mask = first == null ? null : KeyMask.mask(CanonicalKey.text(first));
         boolean made = false;
         try {
-            limit.reset(key);
+            keys.forEach(limit::reset);
             made = true;
         } finally {
             reports.reset(limit.name(), mask, limit.scope(), author, made);

@@ -11,6 +11,7 @@ import java.util.Collection;
 import java.util.Collections;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Looks limits up in the registry, reads the texts of changes, and makes them. Thread-safe. */
@@ -92,8 +93,13 @@ public final class LimitOperations implements RateLimitOperations {
 
     @Override
     public void reset(String name, @Nullable Object key) {
+        resetAll(name, Collections.singleton(CallerNames.inKey(key)));
+    }
+
+    /** Resets the keys that have one text, as one reset, whose report has the first of them. */
+    public void resetAll(String name, Set<Object> keys) {
         if (enabled) {
-            registry.changes().reset(registry.get(name), CallerNames.inKey(key), author());
+            registry.changes().reset(registry.get(name), keys, author());
         }
     }
 
