@@ -126,6 +126,11 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public long inFlight(@Nullable Object key) {
+        return limiter.inFlight(key);
+    }
+
+    @Override
     public int lock(Reservation asked) {
         return limiter.lock(asked);
     }

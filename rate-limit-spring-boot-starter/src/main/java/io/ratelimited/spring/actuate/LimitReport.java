@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.internals.candidates.CandidateReport;
+import io.ratelimited.core.internals.several.MemoryLimiter;
 import io.ratelimited.core.overload.FoundLimit;
 import io.ratelimited.spring.backend.SharedChanges;
 import io.ratelimited.spring.internals.limit.ConfiguredLimit;
@@ -189,12 +190,13 @@ record LimitReport(
         return report;
     }
 
-    /** Keys with most calls in flight: there are never more such keys than calls. */
+    /** Keys with most calls in flight in memory: there are never more such keys than calls. */
     private List<Map<String, Object>> busiest(ConfiguredLimit limit) {
         record Busy(Object key, long inFlight) {}
         return limit.limiters().stream()
-                .flatMap(limiter -> limiter.knownKeys()
-                        .map(key -> new Busy(key, inFlight(limiter.limit(), limiter.peek(key, 1, 0)))))
+                .filter(MemoryLimiter.class::isInstance)
+                .map(MemoryLimiter.class::cast)
+                .flatMap(limiter -> limiter.knownKeys().map(key -> new Busy(key, limiter.inFlight(key))))
                 .sorted(Comparator.comparingLong(Busy::inFlight).reversed())
                 .limit(SHOWN_KEYS)
                 .map(busy -> Map.<String, Object>of("key", keys.show(busy.key()), "inFlight", busy.inFlight()))
@@ -264,8 +266,10 @@ record LimitReport(
         report.put("source", PropertyText.of(decision.source()));
         report.put("remaining", decision.remaining());
         if (limiter.limit().algorithm().countsCallsInFlight()) {
-            FoundLimit found = limiter.foundLimit();
-            report.put("inFlight", found == null ? inFlight(limiter.limit(), decision) : found.inFlight());
+            Long inFlight = inFlight(limiter, key, decision);
+            if (inFlight != null) {
+                report.put("inFlight", inFlight);
+            }
         } else {
             report.put("reset", PropertyText.seconds(decision.reset()));
         }
@@ -278,8 +282,15 @@ record LimitReport(
         return report;
     }
 
-    private static long inFlight(Limit limit, Decision decision) {
-        return limit.maxConcurrent() - decision.remaining();
+    /** The permits that calls in flight use; null while a shared backend is unavailable, which has their number. */
+    private static @Nullable Long inFlight(RateLimiter limiter, @Nullable Object key, Decision decision) {
+        if (limiter instanceof MemoryLimiter memory) {
+            return memory.inFlight(key);
+        }
+        return switch (decision.source()) {
+            case FALLBACK, UNAVAILABLE -> null;
+            default -> limiter.limit().maxConcurrent() - decision.remaining();
+        };
     }
 
     /** The terms of a limit, without those of its policy. */

@@ -181,6 +181,22 @@ class RateLimitsEndpointWebTest {
     }
 
     @Test
+    void callsInFlightAreCountedThoughAChangeAllowsFewer() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+        limits.reserve("report", null, 3);
+        limits.reserve("report", "alice", 2);
+
+        assertThat(post("/report", "{\"maxConcurrent\": 1}").statusCode()).isEqualTo(200);
+
+        assertThat(JsonPath.<Map<String, Object>>read(get("/report").body(), "$"))
+                .containsEntry("remaining", 0)
+                .containsEntry("inFlight", 3)
+                .containsEntry("busiest", List.of(Map.of("key", "alice", "inFlight", 2)));
+        assertThat(JsonPath.<Integer>read(get("/report/alice").body(), "$.inFlight"))
+                .isEqualTo(2);
+    }
+
+    @Test
     void aLimitShowsItsBudgetItsTiersAndItsMostRefusedKeys() throws Exception {
         start(WebApplicationType.SERVLET, Map.of());
         limits.tryAcquire("search", "alice", 200);

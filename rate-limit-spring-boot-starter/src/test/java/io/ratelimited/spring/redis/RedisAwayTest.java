@@ -184,6 +184,32 @@ class RedisAwayTest {
     }
 
     @Test
+    void theEndpointShowsCallsInFlightOnlyWhileRedisCountsThem() throws Exception {
+        start(
+                "rate-limit.limits.report.algorithm=concurrency",
+                "rate-limit.limits.report.max-concurrent=100",
+                "rate-limit.limits.export.algorithm=concurrency",
+                "rate-limit.limits.export.max-concurrent=100",
+                "rate-limit.limits.export.on-failure=deny");
+        Threads.until(() -> backend().health().state() == State.UP);
+        limits().reserve("report", null, 3);
+        assertThat(JsonPath.<Integer>read(get("/actuator/ratelimits/report").body(), "$.inFlight"))
+                .isEqualTo(3);
+
+        server.kill();
+        callUntil(State.DOWN);
+
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        get("/actuator/ratelimits/report").body(), "$"))
+                .containsEntry("source", "fallback")
+                .doesNotContainKey("inFlight");
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        get("/actuator/ratelimits/export").body(), "$"))
+                .containsEntry("source", "unavailable")
+                .doesNotContainKey("inFlight");
+    }
+
+    @Test
     void theFirstRequestOfEachCallerGoesThoughRedisHasNeverBeenThere() {
         server.kill();
         start("rate-limit.redis.expected-nodes=3", "rate-limit.limits.welcome.rate=5/h");

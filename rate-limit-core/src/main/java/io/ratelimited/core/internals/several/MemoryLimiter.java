@@ -24,6 +24,11 @@ public interface MemoryLimiter extends RateLimiter {
     /** Returns the time of the limiter: {@link Ticker#nanos}. */
     long nanos();
 
+    /** Returns the permits that calls in flight use, which a change may have made more than the limit; 0 for a limit over time. */
+    default long inFlight(@Nullable Object key) {
+        return 0;
+    }
+
     /** Returns the number in {@link JointLocks} of the key of the first step. */
     int lock(Reservation asked);
 

@@ -163,6 +163,13 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
+    public long inFlight(@Nullable Object key) {
+        ConcurrencyCell cell = cell(CanonicalKey.textOrNull(key));
+        cell.endLeases();
+        return cell.used();
+    }
+
+    @Override
     public int lock(Reservation asked) {
         return JointLocks.number(this, ((ConcurrencyReservation) asked).cell().key());
     }
