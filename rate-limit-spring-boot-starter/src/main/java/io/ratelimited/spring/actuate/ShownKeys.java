@@ -49,7 +49,7 @@ final class ShownKeys {
      * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number. The text itself is the
      * first. All of them have the same {@link io.ratelimited.spring.RateLimitOperations#override override}.
      *
-     * @throws IllegalArgumentException for a mask that was not shown
+     * @throws IllegalArgumentException for a mask that is none of the last that were shown
      */
     Set<Object> find(NamedLimit limit, String text) {
         if (masked && KeyMask.isMask(text)) {
@@ -83,7 +83,8 @@ final class ShownKeys {
         String key = masks.get(text);
         if (key == null) {
             throw new IllegalArgumentException("there is no key with the mask '" + text + "' under rate limit '"
-                    + limit.name() + "': use a mask that this instance has shown since startup");
+                    + limit.name() + "': use one of the last " + MASKS
+                    + " masks that the endpoint of this instance has shown");
         }
         return key;
     }

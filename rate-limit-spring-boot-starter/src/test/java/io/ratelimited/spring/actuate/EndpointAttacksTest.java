@@ -48,8 +48,8 @@ class EndpointAttacksTest {
     private void assertThatMaskIsUnknown(NamedLimit limit) {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> keys.find(limit, "masked:000000000000"))
-                .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use a"
-                        + " mask that this instance has shown since startup");
+                .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use"
+                        + " one of the last 1000 masks that the endpoint of this instance has shown");
     }
 
     @Test
