@@ -98,12 +98,29 @@ final class LimitMeters {
         Decision.Source expected = limit.limiter().source();
         if (expected == null) {
             expected = Decision.Source.REDIS;
+            if (limit.values().get(LimitProperty.ON_FAILURE) instanceof LimitProperty.OnFailure onFailure) {
+                countOutages(onFailure);
+            }
         }
         counter(Outcome.ADMITTED, expected).get();
         counter(Outcome.REJECTED, expected).get();
         countBlocks();
         named.candidates().onChange(this::measureCandidates);
         measureCandidates();
+    }
+
+    /** Counts the decisions without Redis from the start, so that an alert sees the first one as an increase. */
+    private void countOutages(LimitProperty.OnFailure onFailure) {
+        Decision.Source source = onFailure.source();
+        if (source == null) {
+            return;
+        }
+        if (onFailure != LimitProperty.OnFailure.DENY) {
+            counter(Outcome.ADMITTED, source).get();
+        }
+        if (onFailure != LimitProperty.OnFailure.ALLOW) {
+            counter(Outcome.REJECTED, source).get();
+        }
     }
 
     /** A gauge for each candidate that is tried, or was tried last. */

@@ -63,11 +63,9 @@ record RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Optiona
                 ? Stream.empty()
                 : limits.stream()
                         .flatMap(registry -> registry.all().stream())
-                        .flatMap(limit -> Stream.ofNullable(limit.values().get(LimitProperty.ON_FAILURE)))
-                        .filter(onFailure -> onFailure != LimitProperty.OnFailure.THROW)
-                        .map(onFailure -> onFailure == LimitProperty.OnFailure.DENY
-                                ? Decision.Source.UNAVAILABLE
-                                : Decision.Source.FALLBACK);
+                        .map(limit -> limit.values().get(LimitProperty.ON_FAILURE))
+                        .filter(LimitProperty.OnFailure.class::isInstance)
+                        .flatMap(onFailure -> Stream.ofNullable(((LimitProperty.OnFailure) onFailure).source()));
         return Stream.concat(redis, others)
                 .distinct()
                 .sorted()

@@ -122,6 +122,11 @@ class RedisAwayTest {
         startConnected();
         assertThat(count("login", "admitted", "redis")).isZero();
         assertThat(count("login", "rejected", "redis")).isZero();
+        // An alert on an outage sees the first decision of each limit as an increase.
+        assertThat(count("login", "rejected", "unavailable")).isZero();
+        assertThat(count("news", "admitted", "fallback")).isZero();
+        assertThat(count("search", "admitted", "fallback")).isZero();
+        assertThat(count("search", "rejected", "fallback")).isZero();
 
         for (int i = 0; i < 7; i++) {
             get("/login");

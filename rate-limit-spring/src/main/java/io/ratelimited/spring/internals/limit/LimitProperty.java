@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.limit;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
@@ -371,6 +372,15 @@ public enum LimitProperty {
         /** Nobody: every call is rejected. */
         DENY,
         /** The error of Redis is thrown. */
-        THROW
+        THROW;
+
+        /** The source of these decisions; null if there is no decision. */
+        public Decision.@Nullable Source source() {
+            return switch (this) {
+                case LOCAL, ALLOW -> Decision.Source.FALLBACK;
+                case DENY -> Decision.Source.UNAVAILABLE;
+                case THROW -> null;
+            };
+        }
     }
 }
