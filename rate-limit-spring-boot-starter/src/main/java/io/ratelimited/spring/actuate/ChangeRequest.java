@@ -40,8 +40,44 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     /** The member that states rates to try beside the limit, which are no change of it. */
     private static final String CANDIDATES = "candidates";
 
+    /** The member that names the key of a caller, in a text. */
+    static final String KEY = "key";
+
+    /** The members that are no properties. */
+    private static final Set<String> OTHERS = Set.of(KEY, TIER, REVERT, FOR, CANDIDATES);
+
     /** The members of a caller's own budget. */
     private static final Set<String> OF_CALLER = new TreeSet<>(Set.of(TIER, "rate", "burst", FOR, REVERT));
+
+    /**
+     * The members that a text has, as in {@code rate=200/s, burst=400}. Commas also separate the elements of a list or map.
+     *
+     * @throws IllegalArgumentException when the text does not begin with a member
+     */
+    static Map<String, String> members(String text) {
+        Map<String, String> members = new LinkedHashMap<>();
+        String last = null;
+        for (String part : text.split(",", -1)) {
+            int equals = part.indexOf('=');
+            String name = part.substring(0, Math.max(0, equals)).strip();
+            if (last != null && (equals < 0 || isElement(last, name))) {
+                members.merge(last, part, (value, element) -> value + "," + element);
+                continue;
+            }
+            if (equals < 0) {
+                throw new IllegalArgumentException(
+                        "\"" + part.strip() + "\" is not a change; write it as in rate=200/s, burst=400");
+            }
+            members.put(name, part.substring(equals + 1).strip());
+            last = name;
+        }
+        return members;
+    }
+
+    /** Returns whether a name is in the map that is the value of a member. */
+    private static boolean isElement(String member, String name) {
+        return member.equals(LimitProperty.SHARES.label()) && !PROPERTIES.contains(name) && !OTHERS.contains(name);
+    }
 
     /**
      * The members as the budget of a caller: its tier, or its rate and burst.

@@ -18,7 +18,6 @@ import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
 import org.springframework.boot.actuate.endpoint.annotation.Selector;
 import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
-import org.springframework.util.StringUtils;
 
 /**
  * Shows limits, changes them, and shows and forgets the use of keys. Thread-safe. Every method throws {@link
@@ -91,16 +90,8 @@ public final class RateLimitsEndpoint {
      */
     @WriteOperation
     public Map<String, Object> update(@Selector(match = Selector.Match.ALL_REMAINING) String name, String changes) {
-        Map<String, String> members = new LinkedHashMap<>();
-        for (String change : StringUtils.commaDelimitedListToStringArray(changes)) {
-            String[] member = change.split("=", 2);
-            if (member.length == 1) {
-                throw new IllegalArgumentException(
-                        "\"" + change.strip() + "\" is not a change; write it as in rate=200/s, burst=400");
-            }
-            members.put(member[0].strip(), member[1].strip());
-        }
-        return update(name, members.remove("key"), members, null);
+        Map<String, String> members = ChangeRequest.members(changes);
+        return update(name, members.remove(ChangeRequest.KEY), members, null);
     }
 
     /**

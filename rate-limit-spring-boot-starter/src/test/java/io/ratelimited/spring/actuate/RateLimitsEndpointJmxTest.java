@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitChangedEvent;
@@ -96,6 +97,23 @@ class RateLimitsEndpointJmxTest {
                     .containsEntry("burst", 150L)
                     .containsEntry("remaining", 40L);
         });
+    }
+
+    @Test
+    void listsAndMapsAreChanged() {
+        run(
+                runner.withPropertyValues(
+                        "rate-limit.limits.report.algorithm=concurrency",
+                        "rate-limit.limits.report.max-concurrent=100"),
+                (bean, limits) -> {
+                    String changes = "priorities=critical, normal,batch, shares=normal=20%, batch=5%, maxConcurrent=50";
+                    bean.invoke("update", Map.of("name", "report", "changes", changes));
+
+                    Limit changed = limits.limit("report").limit();
+                    assertThat(changed.priorities()).containsExactly("critical", "normal", "batch");
+                    assertThat(changed.shares()).containsOnlyKeys("normal", "batch");
+                    assertThat(changed.maxConcurrent()).isEqualTo(50);
+                });
     }
 
     @Test

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.internals.limit;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Policy;

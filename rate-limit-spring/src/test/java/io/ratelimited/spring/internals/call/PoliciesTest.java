@@ -211,7 +211,8 @@ class PoliciesTest {
             for (int i = 0; i < 1_000; i++) {
                 bean.shadow();
             }
-            assertThat(log.toString().split("IllegalStateException: broken", -1)).hasSize(2);
+            assertThat(log.toString().split("IllegalStateException: broken", -1))
+                    .hasSize(2);
         });
     }
 
