@@ -100,8 +100,11 @@ public final class CallerThreads {
             if (result.cancel(false)) {
                 throw ex;
             }
-            Thread.currentThread().interrupt();
-            return result.join();
+            try {
+                return get(result);
+            } finally {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 

@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.call;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.limit.Sleeper;
 import java.util.ArrayList;
@@ -22,6 +23,23 @@ class CallerThreadsTest {
         public boolean cancel(boolean mayInterruptIfRunning) {
             complete("admitted");
             return super.cancel(mayInterruptIfRunning);
+        }
+    }
+
+    /** Is rejected before anybody can cancel it. */
+    private static final class Rejected extends CompletableFuture<String> {
+
+        private final RuntimeException rejection;
+
+        private Rejected(RuntimeException rejection) {
+            this.rejection = rejection;
+        }
+
+        @Override
+        public boolean cancel(boolean mayInterruptIfRunning) {
+            completeExceptionally(rejection);
+            super.cancel(mayInterruptIfRunning);
+            return false;
         }
     }
 
@@ -83,6 +101,15 @@ class CallerThreadsTest {
     void anAttemptThatEndsWhenAnInterruptCancelsItIsTheResultAndTheFlagIsSet() throws InterruptedException {
         Thread.currentThread().interrupt();
         assertThat(await(new RequestThreads(2), new Late())).isEqualTo("admitted");
+        assertThat(Thread.interrupted()).isTrue();
+    }
+
+    @Test
+    void anAttemptThatIsRejectedWhenAnInterruptCancelsItFailsWithTheRejectionAndTheFlagIsSet() {
+        RuntimeException rejection = new RateLimiterClosedException();
+        Thread.currentThread().interrupt();
+        assertThatThrownBy(() -> await(new RequestThreads(2), new Rejected(rejection)))
+                .isSameAs(rejection);
         assertThat(Thread.interrupted()).isTrue();
     }
 }
