@@ -12,6 +12,7 @@ import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.ratelimited.spring.internals.web.RoutePatterns.Matching;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -152,10 +153,12 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private Mono<Void> limited(
             ServerWebExchange exchange, WebFilterChain chain, List<Route> counting, ReactiveCurrentRequest call) {
         CompletableFuture<Admission> entered = limits.enterAsync(counting, call);
+        AtomicBoolean claimed = new AtomicBoolean();
         return later(entered, call)
-                .flatMap(admission -> goOn(admission, exchange, chain))
-                .doOnError(failure -> end(entered, ofFailure(failure, call)))
-                .doFinally(signal -> end(entered, ofSignal(signal, exchange, call)));
+                .flatMap(admission ->
+                        claimed.compareAndSet(false, true) ? goOn(admission, exchange, chain) : Mono.empty())
+                .doOnError(failure -> end(entered, claimed, ofFailure(failure, call)))
+                .doFinally(signal -> end(entered, claimed, ofSignal(signal, exchange, call)));
     }
 
     private static Mono<Void> goOn(Admission admission, ServerWebExchange exchange, WebFilterChain chain) {
@@ -191,10 +194,21 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
                 : CallEnd.of(failure, call.isAborted(failure));
     }
 
-    /** Ends the request, or its wait. */
-    private static void end(CompletableFuture<Admission> entered, End end) {
+    /**
+     * Ends the request, or its wait.
+     *
+     * @param claimed whether the request goes on, or can no longer do so: one that ends between its admission and its turn
+     *     costs nothing
+     */
+    private static void end(CompletableFuture<Admission> entered, AtomicBoolean claimed, End end) {
         if (!entered.cancel(false)) {
-            entered.thenAccept(admission -> admission.end(end));
+            entered.thenAccept(admission -> {
+                if (claimed.compareAndSet(false, true)) {
+                    admission.cancel();
+                } else {
+                    admission.end(end);
+                }
+            });
         }
     }
 }
