@@ -11,7 +11,9 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -40,9 +42,12 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplicat
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.io.buffer.DataBufferUtils;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
+import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
@@ -104,14 +109,20 @@ class DisconnectAttacksTest {
      * @param first how many bytes of the answer the client reads before
      */
     private static void abort(String path, int times, int first) throws Exception {
+        abort("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n", times, first, true);
+    }
+
+    /** @param reset whether the client resets the connection instead of closing it */
+    private static void abort(String request, int times, int first, boolean reset) throws Exception {
         for (int i = 0; i < times; i++) {
             try (Socket client = server.connect()) {
-                client.getOutputStream()
-                        .write(("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
+                client.getOutputStream().write(request.getBytes(StandardCharsets.US_ASCII));
                 client.getOutputStream().flush();
                 assertThat(Work.BEGUN.tryAcquire(20, TimeUnit.SECONDS)).isTrue();
                 assertThat(client.getInputStream().readNBytes(first)).hasSize(first);
-                client.setSoLinger(true, 0);
+                if (reset) {
+                    client.setSoLinger(true, 0);
+                }
             }
         }
         // Tomcat may not see that a client has gone; the response of a functional endpoint ends after 30 s then.
@@ -149,6 +160,13 @@ class DisconnectAttacksTest {
     }
 
     @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallThatReadsARequestWhoseClientHasGoneCostsWhatItReserved(boolean reset) throws Exception {
+        abort("POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegun", 2, 0, reset);
+        assertThat(settled()).containsExactly(10L, 10L);
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"/deferred", "/callable"})
     void aResultThatIsLateCostsWhatItsCallReserved(String path) {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
@@ -157,13 +175,34 @@ class DisconnectAttacksTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"/short-flux", "/failing", "/late-answer", "/failing-callable"})
+    @ValueSource(
+            strings = {
+                "/short-flux",
+                "/failing",
+                "/failing-vendor",
+                "/failing-pipe",
+                "/failing-stream",
+                "/late-answer",
+                "/failing-callable"
+            })
     void aCallThatComesToItsOwnEndCostsWhatTheChargeSays(String path) {
         assumeTrue(
                 kind != Kind.REACTOR_NETTY
                         || !List.of("/late-answer", "/failing-callable").contains(path),
                 "Spring MVC");
         server.get(path);
+        Threads.untilAsserted(() -> assertThat(settled()).containsExactly(0L));
+    }
+
+    /** The client is still there, although its connection is not to be used again. */
+    @Test
+    void aCallWhoseConnectionEndsWithItsResponseCostsWhatTheChargeSays() throws Exception {
+        try (Socket client = server.connect()) {
+            client.getOutputStream()
+                    .write("GET /failing-pipe HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                            .getBytes(StandardCharsets.US_ASCII));
+            client.getInputStream().readAllBytes();
+        }
         Threads.untilAsserted(() -> assertThat(settled()).containsExactly(0L));
     }
 
@@ -273,6 +312,27 @@ class DisconnectAttacksTest {
             return Mono.error(new IllegalStateException("as the test wants"));
         }
 
+        @GetMapping("/failing-vendor")
+        @RateLimited("units")
+        public Mono<String> failingVendor() {
+            return Mono.error(new IllegalStateException(
+                    new IOException("unexpected end of stream", new EOFException("\\n not found"))));
+        }
+
+        @GetMapping("/failing-pipe")
+        @RateLimited("units")
+        public String failingPipe() {
+            throw new IllegalStateException(new IOException("Broken pipe"));
+        }
+
+        @GetMapping("/failing-stream")
+        @RateLimited("units")
+        public ResponseEntity<Flux<String>> failingStream() {
+            return ResponseEntity.ok()
+                    .contentType(MediaType.TEXT_EVENT_STREAM)
+                    .body(Flux.just("one").concatWith(Mono.error(new IOException("Connection reset by peer"))));
+        }
+
         @GetMapping("/entity")
         @RateLimited("units")
         public ResponseEntity<Flux<String>> entity() {
@@ -288,6 +348,13 @@ class DisconnectAttacksTest {
         @RateLimited("units")
         public void writing(HttpServletResponse response) throws IOException {
             Work.write(response.getOutputStream());
+        }
+
+        @PostMapping("/body")
+        @RateLimited("units")
+        public void body(HttpServletRequest request) throws IOException {
+            Work.BEGUN.release();
+            request.getInputStream().readAllBytes();
         }
 
         @GetMapping("/stream")
@@ -373,6 +440,15 @@ class DisconnectAttacksTest {
         @RateLimited("units")
         public Mono<String> query() {
             return Mono.<String>never().doOnSubscribe(reader -> Work.BEGUN.release());
+        }
+
+        @PostMapping("/body")
+        @RateLimited("units")
+        public Mono<Void> body(ServerHttpRequest request) {
+            return request.getBody()
+                    .doOnSubscribe(reader -> Work.BEGUN.release())
+                    .map(DataBufferUtils::release)
+                    .then();
         }
 
         /** A method that may wait has a thread, which is interrupted. */

@@ -7,6 +7,7 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.call.EventLoops;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.web.ClientDisconnects;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import io.ratelimited.spring.internals.web.Rejection;
 import java.security.Principal;
@@ -25,7 +26,6 @@ import org.springframework.web.reactive.function.server.EntityResponse;
 import org.springframework.web.reactive.function.server.RenderingResponse;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.ServerWebExchange;
-import org.springframework.web.util.DisconnectedClientHelper;
 import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Operators;
@@ -315,7 +315,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public boolean isAborted(Throwable failure) {
-        return responseEnd.isAborted() || DisconnectedClientHelper.isClientDisconnectedException(failure);
+        return responseEnd.isAborted()
+                || ServedConnections.isLost(first, failure)
+                || ClientDisconnects.isCauseOf(failure);
     }
 
     ResponseEnd responseEnd() {

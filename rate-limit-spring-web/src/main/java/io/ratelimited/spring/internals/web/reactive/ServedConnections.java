@@ -1,14 +1,16 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import io.netty.channel.EventLoop;
+import java.io.IOException;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.http.server.reactive.ServerHttpRequestDecorator;
 import org.springframework.util.ClassUtils;
 import reactor.netty.http.server.HttpServerRequest;
 
-/** Finds the event loop that serves the connection of a request, where the server is Reactor Netty. */
+/** Looks at the connection of a request, where the server is Reactor Netty. */
 final class ServedConnections {
 
     private static final boolean REACTOR_NETTY = ClassUtils.isPresent(
@@ -24,6 +26,18 @@ final class ServedConnections {
      */
     static @Nullable Executor eventLoop(ServerHttpRequest request) {
         return REACTOR_NETTY ? ReactorNetty.eventLoop(request) : null;
+    }
+
+    /**
+     * Returns whether the client of a request has disconnected, so that reads of its body fail. Reactor Netty reports that
+     * failure before it cancels the request.
+     *
+     * @param request as the server or a filter made it
+     * @param failure that may come of it
+     * @return false for another server
+     */
+    static boolean isLost(ServerHttpRequest request, Throwable failure) {
+        return REACTOR_NETTY && ReactorNetty.isLost(request, failure);
     }
 
     /** Loaded only where Reactor Netty is. */
@@ -43,6 +57,19 @@ final class ServedConnections {
                     loop.execute(task);
                 }
             };
+        }
+
+        private static boolean isLost(ServerHttpRequest request, Throwable failure) {
+            if (!(nativeRequest(request) instanceof HttpServerRequest served)) {
+                return false;
+            }
+            boolean[] found = new boolean[1];
+            // A reset is reported before the channel is closed: until then, the connection is only not to be used
+            // again.
+            served.withConnection(connection -> found[0] = !connection.channel().isActive()
+                    || (!connection.isPersistent()
+                            && NestedExceptionUtils.getMostSpecificCause(failure) instanceof IOException));
+            return found[0];
         }
 
         private static @Nullable Object nativeRequest(ServerHttpRequest request) {

@@ -7,6 +7,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
+import io.ratelimited.spring.internals.web.ClientDisconnects;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.http.HttpServletRequest;
@@ -41,7 +42,6 @@ import org.springframework.web.servlet.function.RenderingResponse;
 import org.springframework.web.servlet.function.ServerResponse;
 import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
 import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
-import org.springframework.web.util.DisconnectedClientHelper;
 
 /**
  * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
@@ -236,7 +236,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public boolean isAborted(Throwable failure) {
-        return DisconnectedClientHelper.isClientDisconnectedException(failure);
+        return state.isBroken() || ClientDisconnects.isCauseOf(failure);
     }
 
     /**

@@ -163,6 +163,11 @@ final class ServletRequestState {
         end();
     }
 
+    /** Returns whether a write of the response has failed, as far as limits wait for its end. */
+    synchronized boolean isBroken() {
+        return broken;
+    }
+
     /** The first dispatch has returned; false if the response is broken, so that nothing may end it. */
     synchronized boolean goesOn() {
         goesOn = true;
