@@ -34,6 +34,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -238,6 +239,40 @@ class ThreadsAttacksTest {
                                     .waitTime())
                             .isLessThanOrEqualTo(Duration.ofMinutes(1));
                 });
+    }
+
+    /** An executor that the application gives its server, without the property of Spring Boot. */
+    @Test
+    @EnabledForJreRange(min = JRE.JAVA_21)
+    void virtualThreadsThatServeRequestsWaitAsTheirPolicySays() {
+        ManualTicker ticker = new ManualTicker();
+        servlet.withBean(Ticker.class, () -> ticker)
+                .withPropertyValues("server.tomcat.threads.max=2", "rate-limit.limits.slow.max-wait=10m")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    limits.execute("slow", null, () -> "first");
+                    assertThat(context.getBean(RequestThreads.class).tryEnter(0, new Sleeper(List.of(), List.of())))
+                            .isTrue();
+                    Filter filter = context.getBean(
+                                    "io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
+                            .getFilter();
+                    CompletableFuture<String> call = new CompletableFuture<>();
+                    startVirtual(() -> {
+                        try {
+                            serving(filter, () -> call.complete(limits.execute("slow", null, () -> "second")));
+                        } catch (Exception ex) {
+                            call.completeExceptionally(ex);
+                        }
+                    });
+                    Threads.until(() -> ticker.sleeping() == 1 || call.isDone());
+                    ticker.advance(Duration.ofMinutes(1));
+                    assertThat(call.get(20, TimeUnit.SECONDS)).isEqualTo("second");
+                });
+    }
+
+    /** {@code Thread.startVirtualThread}, which the JDK this is compiled for does not have. */
+    private static void startVirtual(Runnable task) throws ReflectiveOperationException {
+        Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
     }
 
     /** Runs a task in a thread that serves a request. */

@@ -46,9 +46,10 @@ public final class HeadersFilter implements Filter {
     /**
      * Returns whether the calling thread is of a pool that serves requests. It need not serve one now, nor have served one:
      * the messages of a WebSocket come to any thread of the pool, without filters. The handshake, a request, was there before.
+     * Virtual threads are of no pool.
      */
     static boolean isRequestThread() {
-        return SERVING.get() != null || POOLS.contains(pool());
+        return (SERVING.get() != null || POOLS.contains(pool())) && !VirtualThreads.isCurrent();
     }
 
     private static void learnPool() {
