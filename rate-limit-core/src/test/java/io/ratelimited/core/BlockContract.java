@@ -330,7 +330,7 @@ public abstract class BlockContract {
             Reservation rejected = switch (key) {
                 case "alone" -> queue.reserve(key, 1, Long.MAX_VALUE);
                 case "claim" -> patient.reserve();
-                default -> all(patient, claim(other, "a", 1, 0));
+                default -> all(patient, claim(other, key, 1, 0));
             };
             assertBlocked(rejected.decision(), BLOCK);
         }

@@ -35,6 +35,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -246,40 +247,37 @@ class ClientAttacksTest {
     @ParameterizedTest
     @ValueSource(strings = {"a", "b"})
     void aQuotaOfAnotherHostIsAnotherQuota(String usedUp) {
-        LimitedClientsContext.runner(
-                        ticker,
-                        "rate-limit.clients.partner.hosts=*.partner.example",
-                        "rate-limit.clients.partner.policy=reject")
-                .run(context -> {
-                    LimitedClient client =
-                            context.getBean(LimitedClients.class).of(URI.create("https://a.partner.example"));
-                    for (String host : List.of("a", "b", "a", "b")) {
-                        client.enterAsync(requestTo(host), null)
-                                .thenAccept(call -> call.answered(200, dialect(100, host.equals(usedUp) ? 0 : 99)));
-                    }
-                    for (String host : List.of("a", "b", "c")) {
-                        assertThat(client.enterAsync(requestTo(host), null).isCompletedExceptionally())
-                                .as(host)
-                                .isEqualTo(host.equals(usedUp));
-                    }
-                });
+        ofManyHosts(client -> {
+            for (String host : List.of("a", "b", "a", "b")) {
+                client.enterAsync(requestTo(host), null)
+                        .thenAccept(call -> call.answered(200, dialect(100, host.equals(usedUp) ? 0 : 99)));
+            }
+            for (String host : List.of("a", "b", "c")) {
+                assertThat(client.enterAsync(requestTo(host), null).isCompletedExceptionally())
+                        .as(host)
+                        .isEqualTo(host.equals(usedUp));
+            }
+        });
     }
 
     @Test
     void hostsThatNameTheirQuotasEndNoQuotaOfAnotherHost() {
+        ofManyHosts(client -> {
+            client.enter(requestTo("a")).answered(200, dialect(100, 0));
+            for (int i = 0; i < 150; i++) {
+                client.enter(requestTo("host" + i)).answered(200, dialect(100, 99));
+            }
+            assertThat(client.enterAsync(requestTo("a"), null)).isCompletedExceptionally();
+        });
+    }
+
+    private void ofManyHosts(Consumer<LimitedClient> calls) {
         LimitedClientsContext.runner(
                         ticker,
                         "rate-limit.clients.partner.hosts=*.partner.example",
                         "rate-limit.clients.partner.policy=reject")
-                .run(context -> {
-                    LimitedClient client =
-                            context.getBean(LimitedClients.class).of(URI.create("https://a.partner.example"));
-                    client.enter(requestTo("a")).answered(200, dialect(100, 0));
-                    for (int i = 0; i < 150; i++) {
-                        client.enter(requestTo("host" + i)).answered(200, dialect(100, 99));
-                    }
-                    assertThat(client.enterAsync(requestTo("a"), null)).isCompletedExceptionally();
-                });
+                .run(context -> calls.accept(
+                        context.getBean(LimitedClients.class).of(URI.create("https://a.partner.example"))));
     }
 
     private static OutgoingRequest requestTo(String host) {
