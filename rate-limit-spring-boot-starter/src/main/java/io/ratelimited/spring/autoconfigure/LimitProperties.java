@@ -34,7 +34,7 @@ import org.springframework.util.ReflectionUtils;
  * @param minConcurrent Lower bound of the limit, for ADAPTIVE.
  * @param lateAfter Response time above which a call counts as overload. ADAPTIVE only.
  * @param key SpEL expression that selects the caller: each key has its own limit.
- * @param permits Cost of a call in permits, a number or a SpEL expression.
+ * @param permits Cost of a call in permits: a whole number from 1, or a SpEL expression that returns 0 or more.
  * @param when SpEL expression; if it is false, the limit does not apply to the call.
  * @param charge SpEL expression for the actual cost of a call in permits, evaluated when the call completes.
  * @param tier SpEL expression for the name of the caller's tier, or its own numbers.

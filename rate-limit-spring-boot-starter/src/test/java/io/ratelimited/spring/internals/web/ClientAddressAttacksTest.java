@@ -196,9 +196,20 @@ class ClientAddressAttacksTest {
         }
     }
 
+    /** A network of all addresses trusts the clients, too. */
     @ParameterizedTest
-    @ValueSource(strings = {"0", "1, 2", "10.0.0.0/33", "proxy.example", "::1/129"})
-    void whatIsNeitherHopsNorNetworksIsInvalid(String written) {
+    @ValueSource(
+            strings = {
+                "0",
+                "1, 2",
+                "10.0.0.0/33",
+                "proxy.example",
+                "::1/129",
+                "0.0.0.0/0",
+                "10.0.0.0/8, ::/0",
+                "::ffff:0.0.0.0/96"
+            })
+    void whatIsNeitherHopsNorNetworksOfProxiesIsInvalid(String written) {
         assertThatThrownBy(() -> TrustedProxies.of(List.of(written.split(", ", -1))))
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining("Property rate-limit.http.trusted-proxies is ");

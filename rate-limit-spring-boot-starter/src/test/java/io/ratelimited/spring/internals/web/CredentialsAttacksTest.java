@@ -230,6 +230,27 @@ class CredentialsAttacksTest {
         }
     }
 
+    /** After a wait for its end, a window always has permits: guesses wait as on every other path. */
+    @ParameterizedTest
+    @ValueSource(strings = {"fixed-window", "sliding-log", "sliding-window", "token-bucket"})
+    void guessesThatWouldHaveToWaitAreExemptNowhere(String algorithm) {
+        RunningServer server = startWithKeys(
+                false,
+                "rate-limit.limits.all.algorithm=" + algorithm,
+                "rate-limit.limits.all.rate=5/s",
+                "rate-limit.limits.all.policy=wait",
+                "rate-limit.limits.all.max-wait=10s");
+        for (int i = 0; i < 5; i++) {
+            assertThat(server.get("/css/a.css", "X-Api-Key", "guess" + i).statusCode())
+                    .isEqualTo(401);
+        }
+        CompletableFuture<HttpResponse<String>> sixth =
+                CompletableFuture.supplyAsync(() -> server.get("/css/a.css", "X-Api-Key", "guess5"));
+        Threads.until(() -> server.ticker().sleeping() == 1);
+        server.ticker().advance(Duration.ofSeconds(2));
+        assertThat(sixth.join().statusCode()).isEqualTo(401);
+    }
+
     /** Callers can leave out what the key of a limit needs: the other limits of the route stay. */
     @Test
     void aLimitWhoseKeyCannotBeReadEndsNoOtherLimitWhereARouteLeavesRequestsOut() {
@@ -351,6 +372,20 @@ class CredentialsAttacksTest {
         RunningServer server = startWithKeys(false, "rate-limit.limits.all.rate=4/h");
         server.context.getBean(RateLimitOperations.class).override("all", "127.0.0.1", LimitChange.rate("0/s"), null);
         assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
+    }
+
+    /** The limit is closed for callers without the tier: this one has used permits of its own. */
+    @Test
+    void aCallerWhoHasUsedUpATierOfAClosedLimitIsNotExempt() {
+        RunningServer server = startWithKeys(
+                false,
+                "rate-limit.limits.all.rate=0/s",
+                "rate-limit.limits.all.tier='gold'",
+                "rate-limit.limits.all.tiers.gold.rate=2/h");
+        for (int status : new int[] {401, 401, 429}) {
+            assertThat(server.get("/css/a.css", "X-Api-Key", "guess").statusCode())
+                    .isEqualTo(status);
+        }
     }
 
     /** Of another route, or of a method: no credentials were checked. */

@@ -58,6 +58,13 @@ public record TrustedProxies(int hops, List<Network> networks) {
                     "must be one number of hops, such as 1, or networks, such as 10.0.0.0/8 and 2001:db8::/32",
                     '"' + written + '"');
         }
+        if (network.length() == 0) {
+            throw InvalidRateLimitException.ofProperty(
+                    PROPERTY,
+                    "must name the networks of your proxies, or the number of hops: a network of all addresses also"
+                            + " trusts the clients, so each call could choose its client IP",
+                    '"' + written + '"');
+        }
         return network;
     }
 

@@ -30,7 +30,8 @@ public final class ExemptCall {
     /**
      * Looks whether a call may be exempt. Completes with false when its caller, a key, has used up a budget. A limit without
      * a key has no such callers: strangers could end the exemption of everybody. Nor has a limit that is closed
-     * for all, of which no caller has used a permit. Limits on calls in flight count no guesses.
+     * for all, of which no caller has used a permit: neither itself, nor by numbers that are the caller's own. Limits
+     * on calls in flight count no guesses.
      */
     static CompletionStage<Boolean> mayBe(LimitRequest[] requests) {
         CompletionStage<Boolean> may = CompletableFuture.completedFuture(true);
@@ -44,12 +45,19 @@ public final class ExemptCall {
 
     private static CompletionStage<Boolean> isLeft(LimitRequest request) {
         return request.limiter()
-                .peekAsync(request)
+                // Who would have to wait is not exempt: a window that has been used up is always free again after a
+                // wait.
+                .peekAsync(request.atOnce())
                 // What nobody can know yet is no reason to fail a health check.
                 .thenApply(decision -> decision.admitted()
                         || decision.source() == Decision.Source.UNAVAILABLE
-                        || (request.limit().limit().isClosed() && !decision.blocked()))
+                        || (isClosedForAll(request) && !decision.blocked()))
                 .exceptionally(failure -> true);
+    }
+
+    /** A tier, the numbers of a caller, or an override may be open where the limit is closed, or closed where it is open. */
+    private static boolean isClosedForAll(LimitRequest request) {
+        return request.limit().limit().isClosed() && request.limiter().limit().isClosed();
     }
 
     private static boolean isCounted(LimitRequest request) {

@@ -97,11 +97,13 @@ public record LimitRequest(
         return false;
     }
 
-    /** The most callers that a property of one of the limits lets sleep at once; 0 where none says so. */
+    /** The most callers that a property of a limit that lets calls wait allows to sleep at once; 0 where none says so. */
     static int statedMaxWaiting(LimitRequest[] enforced) {
         int most = 0;
         for (LimitRequest request : enforced) {
-            most = Math.max(most, request.limit.statedMaxWaiting(request.limiter));
+            if (request.policy() == Policy.WAIT) {
+                most = Math.max(most, request.limit.statedMaxWaiting(request.limiter));
+            }
         }
         return most;
     }
@@ -217,7 +219,12 @@ public record LimitRequest(
     /** The budget as it is now, for a call that does not wait: describes a decision without a reservation on demand. */
     @Override
     public Decision get() {
-        return limiter.peek(Claim.of(limiter, key, permits, 0, rank, patienceNanos, isExemptFromBlocks));
+        return limiter.peek(atOnce());
+    }
+
+    /** The same request for a call that does not wait, whatever the policy is. */
+    Claim atOnce() {
+        return Claim.of(limiter, key, permits, 0, rank, patienceNanos, isExemptFromBlocks);
     }
 
     /** The decision on a call whose key is missing. */

@@ -18,6 +18,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationListener;
@@ -62,6 +63,9 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             LimitProperty.HTTP_HEADERS,
             LimitProperty.ShownHeaders.SHOWN);
 
+    /** The default name of a second annotation. */
+    private static final Pattern NUMBERED = Pattern.compile(".*#\\d+");
+
     private final LimitRegistry registry;
     private final KeyMemory memory;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
@@ -90,18 +94,30 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     /** Settings that are allowed and seldom meant. */
     private void warnOfMistakes(ConfiguredLimit limit) {
         String where = " Origin: " + limit.place() + ".";
-        if (admitsNone(limit.limit()) && closed.add(limit.name())) {
-            String number = limit.countsInFlight()
-                    ? "max-concurrent is 0"
-                    : "rate is " + limit.limit().rate();
-            LOG.warn("Rate limit '" + limit.name() + "' rejects every call, because its " + number + "." + where
-                    + " Set a number above 0, or remove the limit. [RL-270]");
+        // A closed limit with open tiers, or with numbers of each caller, is one for callers that have them.
+        boolean some = limit.mayHaveNumbers() || limit.tiers().values().stream().anyMatch(tier -> !admitsNone(tier));
+        if (admitsNone(limit.limit()) && !some && closed.add(limit.name())) {
+            LOG.warn("Rate limit '" + limit.name() + "' rejects every call, because its " + closedBy(limit.limit())
+                    + "." + where + " Set a number above 0, or remove the limit. [RL-270]");
         }
-        if (limit.name().indexOf('#') >= 0 && limit.showsHeaders() && nameless.add(limit.name())) {
+        if (!admitsNone(limit.limit())) {
+            limit.tiers().forEach((name, tier) -> {
+                if (admitsNone(tier) && closed.add(limit.name() + " " + name)) {
+                    LOG.warn("Tier '" + name + "' of rate limit '" + limit.name()
+                            + "' rejects every call, because its " + closedBy(tier) + "." + where
+                            + " Set a number above 0, or remove the tier. [RL-270]");
+                }
+            });
+        }
+        if (NUMBERED.matcher(limit.name()).matches() && limit.showsHeaders() && nameless.add(limit.name())) {
             LOG.warn("Rate limit '" + limit.name() + "' has no name, so responses show the name of its method." + where
                     + " Give it a name, as in @RateLimited(name = \"orders-per-day\"), or set http-headers to none."
                     + " [RL-272]");
         }
+    }
+
+    private static String closedBy(Limit limit) {
+        return limit.algorithm().countsCallsInFlight() ? "max-concurrent is 0" : "rate is " + limit.rate();
     }
 
     private static boolean admitsNone(Limit limit) {

@@ -17,6 +17,7 @@ import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
@@ -124,6 +125,18 @@ class PoliciesTest {
                     refused(bean::waiting);
                     ticker.advance(Duration.ofSeconds(1));
                     assertThat(sleeper.outcome()).isNull();
+                });
+    }
+
+    @Test
+    void aLimitThatLetsNobodyWaitAllowsNobodyToSleep() {
+        runner.withPropertyValues("rate-limit.limits[Calls.reject].max-waiting=1000")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    LimitRequest waiting = LimitRequest.of(limits.configured("Calls.waiting"), null, 1, null);
+                    LimitRequest rejecting = LimitRequest.of(limits.configured("Calls.reject"), null, 1, null);
+                    assertThat(LimitRequest.statedMaxWaiting(new LimitRequest[] {waiting, rejecting}))
+                            .isZero();
                 });
     }
 

@@ -70,6 +70,25 @@ class LimitLogTest {
     }
 
     @Test
+    void aClosedTierIsWarnedOfUnlessTheLimitIsClosedForTheOthers(CapturedLog output) {
+        ContextRunner.plain()
+                .withPropertyValues(
+                        "rate-limit.limits.open.rate=1/s",
+                        "rate-limit.limits.open.tiers.shut.rate=0/s",
+                        "rate-limit.limits.open.tiers.gold.rate=5/s",
+                        "rate-limit.limits.members.rate=0/s",
+                        "rate-limit.limits.members.tiers.gold.rate=5/s")
+                .run(context -> {
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output)
+                            .containsOnlyOnce("[RL-270]")
+                            .contains("Tier 'shut' of rate limit 'open' rejects every call, because its rate is 0/s."
+                                    + " Origin: rate-limit.limits.open. Set a number above 0, or remove the tier.");
+                });
+    }
+
+    @Test
     void aLimitWithTwoMistakesIsWarnedOfBothOnce(CapturedLog output) {
         ContextRunner.plain()
                 .withPropertyValues("rate-limit.limits[Shut.call#2].rate=0/s")
