@@ -91,7 +91,7 @@ class LimitLogTest {
     @Test
     void aLimitWithTwoMistakesIsWarnedOfBothOnce(CapturedLog output) {
         ContextRunner.plain()
-                .withPropertyValues("rate-limit.limits[Shut.call#2].rate=0/s")
+                .withPropertyValues("rate-limit.limits[Shut.call#2].rate=0/s", "rate-limit.limits[c#-api].rate=1/s")
                 .run(context -> {
                     context.publishEvent(new ContextRefreshedEvent(context));
 
