@@ -9,9 +9,15 @@ import java.util.List;
  */
 record Order(String customer, List<String> items) {
 
+    private static final int MOST_ITEMS = 100;
+
     Order {
         if (items == null || items.isEmpty()) {
             throw new IllegalArgumentException("an order needs at least one item");
+        }
+        // Stock is reserved for as many permits as the order has items: one order must not use up those of everybody.
+        if (items.size() > MOST_ITEMS) {
+            throw new IllegalArgumentException("an order has at most " + MOST_ITEMS + " items");
         }
     }
 }

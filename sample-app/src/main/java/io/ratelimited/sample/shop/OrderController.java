@@ -50,7 +50,7 @@ class OrderController {
     }
 
     /**
-     * Two limits, and both must agree: ten orders at once from one address, and five hundred a day from one customer. A
+     * Two limits, and both must agree: ten orders back to back from one address, and five hundred a day from one customer. A
      * refusal by one takes nothing from the other. The day begins at midnight in the zone that application.yml names.
      */
     @PostMapping

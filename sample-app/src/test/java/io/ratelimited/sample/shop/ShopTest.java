@@ -7,6 +7,7 @@ import io.ratelimited.sample.Http;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimits;
 import java.net.http.HttpResponse;
+import java.util.Collections;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -76,6 +77,16 @@ class ShopTest {
         HttpResponse<String> other = order("ben");
         assertThat(other.statusCode()).isEqualTo(201);
         assertThat(policy(other)).get().asString().contains("\"order-pace\";q=10;w=2", "\"order-quota\";q=3;w=86400");
+    }
+
+    /** The stock is reserved for as many permits as an order has items, whoever places it. */
+    @Test
+    void oneOrderCannotUseUpTheStocksPermitsOfEverybody() {
+        String items = "[" + String.join(",", Collections.nCopies(10_000, "\"tea\"")) + "]";
+        assertThat(http.post("/orders", "{\"customer\":\"greedy\",\"items\":" + items + "}")
+                        .statusCode())
+                .isEqualTo(400);
+        assertThat(order("modest").statusCode()).isEqualTo(201);
     }
 
     @Test

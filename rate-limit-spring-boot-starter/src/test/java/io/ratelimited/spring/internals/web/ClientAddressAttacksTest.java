@@ -374,7 +374,7 @@ class ClientAddressAttacksTest {
         assertThat(output)
                 .containsOnlyOnce(
                         "A request has " + header + ", and rate-limit.http.trusted-proxies is not set: clientIp is")
-                .contains("Set rate-limit.http.trusted-proxies to the number");
+                .contains("If no proxy is in front", "set rate-limit.http.trusted-proxies to the number");
     }
 
     @Test

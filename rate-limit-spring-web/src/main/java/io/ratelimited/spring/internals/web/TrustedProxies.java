@@ -165,12 +165,12 @@ public record TrustedProxies(int hops, List<Network> networks) {
             }
             for (String header : new String[] {"X-Forwarded-For", "Forwarded"}) {
                 if (headers.apply(header) != null && left.getAndSet(0) >= 0) {
-                    LOG.warn(
-                            "A request has " + header + ", and " + PROPERTY
-                                    + " is not set: clientIp is the address of the"
-                                    + " peer. If that is a proxy, all callers behind it share one limit. Set "
-                                    + PROPERTY
-                                    + " to the number of proxies that every request passes, such as 1, or to their networks. [RL-213]");
+                    LOG.warn("A request has " + header + ", and " + PROPERTY
+                            + " is not set: clientIp is the address of the"
+                            + " peer. If no proxy is in front, a client has sent it: ignore this. If one is, all"
+                            + " callers behind it share one limit: set "
+                            + PROPERTY
+                            + " to the number of proxies that every request passes, or to their networks. [RL-213]");
                     return;
                 }
             }

@@ -109,7 +109,7 @@ final class CallKinds {
                 place,
                 "method " + KotlinNames.of(limited.method()) + " " + result
                         + ", which the limit cannot follow to its end",
-                remedy + ", or exempt it with @RateLimitExempt. [RL-118]");
+                remedy + ". If its class has the annotation, you can also exempt it with @RateLimitExempt. [RL-118]");
     }
 
     /** A failed result of a reactive type; null for other types. */

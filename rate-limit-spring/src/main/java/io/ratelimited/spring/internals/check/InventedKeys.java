@@ -18,7 +18,8 @@ public final class InventedKeys {
 
     private static final LogText.Lines LOG = LogText.lines(InventedKeys.class);
 
-    private static final String BOUND = " Add a limit with the key clientIp to the same call, or look the ";
+    private static final String BOUND =
+            " Add a limit with the key clientIp (in WebSocket messages: principal) to the same call, or look the ";
 
     /** What callers gain who control a property, and the remedy. */
     private static final Map<LimitProperty, String> EFFECTS = Map.of(

@@ -179,11 +179,13 @@ record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
                 }
             });
             Class<?> owner = Proxy.isProxyClass(type) ? caller.getDeclaringClass() : type;
-            unseen.forEach((callee, limits) -> LOG.warn(owner.getName() + "." + caller.getName() + " calls " + callee
-                    + " of the same object, which bypasses Spring's proxy: rate limit '"
-                    + String.join("', '", limits)
-                    + "' does not limit this call. Call it from another bean, let the class"
-                    + " be injected into itself, or weave (rate-limit.aspect.mode: woven). [RL-201]"));
+            unseen.forEach(
+                    (callee, limits) -> LOG.warn(
+                            owner.getName() + "." + caller.getName() + " calls " + callee
+                                    + " of the same object, which bypasses Spring's proxy: rate limit '"
+                                    + String.join("', '", limits)
+                                    + "' does not limit this call. Call it from another bean, or on the"
+                                    + " bean that an ObjectProvider of the class returns, or weave (rate-limit.aspect.mode: woven). [RL-201]"));
         });
     }
 

@@ -75,7 +75,8 @@ public final class InstanceDifferences {
             if (!before.containsKey(limit)) {
                 LOG.warn("Instances configure rate limit '" + limit + "' differently: here " + here.get(limit)
                         + "; elsewhere " + String.join("; elsewhere ", terms)
-                        + ". Each enforces its own configuration on the same used permits. Complete the rollout, or give"
+                        + ". Each enforces its own configuration; if algorithm, period, slots or zone differ, on its own used"
+                        + " permits, so that callers can use both. Complete the rollout, or give"
                         + " all instances the same configuration. [RL-341]");
             }
         });

@@ -97,7 +97,7 @@ class KeyAttacksTest {
                     .containsOnlyOnce(" " + Prices.class.getName() + ".all: " + INVENTED
                             + " of rate limit 'prices' \"" + key
                             + "\", and each new key gets a fresh limit. Add a limit"
-                            + " with the key clientIp to the same call, or look the key up in a bean, as in"
+                            + " with the key clientIp (in WebSocket messages: principal) to the same call, or look the key up in a bean, as in"
                             + " @keys.owner(header('X-Api-Key')).");
         });
     }
