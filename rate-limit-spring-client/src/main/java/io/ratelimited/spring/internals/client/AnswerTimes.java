@@ -16,8 +16,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The spellings that servers have for times. Each gives a time from now, in nanoseconds; 0 for a text that is none, a time that
- * is over, or one of more than a year, which no server can mean.
+ * The spellings that servers have for times. Each gives a time from now, in nanoseconds; 0 for a text that is none, or a time
+ * of more than a year, which no server can mean. A time that is 0 or over is {@link #SOON}.
  */
 final class AnswerTimes {
 
@@ -25,6 +25,10 @@ final class AnswerTimes {
     private static final long LONGEST_SECONDS = Duration.ofDays(366).toSeconds();
 
     private static final long NANOS = 1_000_000_000L;
+
+    /** Servers count in whole seconds, and some round down: what is there in 0 of them is there in one at the latest. */
+    private static final long SOON = NANOS;
+
     private static final long MILLIS = 1_000;
     private static final Pattern NUMBER = Pattern.compile("(\\d{1,15})(?:\\.(\\d{1,9}))?");
     private static final Pattern DURATION = Pattern.compile(
@@ -85,7 +89,7 @@ final class AnswerTimes {
 
     /** Whole seconds. */
     static long seconds(long seconds) {
-        return seconds >= 0 && seconds <= LONGEST_SECONDS ? seconds * NANOS : 0;
+        return seconds >= 0 && seconds <= LONGEST_SECONDS ? soon(seconds * NANOS) : 0;
     }
 
     /** A date of HTTP or a time of ISO 8601, in milliseconds since 1970. */
@@ -114,7 +118,7 @@ final class AnswerTimes {
 
     private static long ofSeconds(Matcher number) {
         long whole = Long.parseLong(number.group(1));
-        return whole < LONGEST_SECONDS ? whole * NANOS + fraction(number) : seconds(whole);
+        return whole < LONGEST_SECONDS ? soon(whole * NANOS + fraction(number)) : seconds(whole);
     }
 
     /** The fraction of a number, in billionths. */
@@ -129,16 +133,23 @@ final class AnswerTimes {
             String number = duration.group(unit + 1);
             seconds += number == null ? 0 : Long.parseLong(number) * SECONDS_OF_UNIT[unit];
         }
-        String rest = duration.group(4);
-        String millis = duration.group(5);
-        long nanos = (rest == null ? 0 : retryAfter(rest, 0)) + (millis == null ? 0 : millis(millis));
+        Matcher rest = matcher(NUMBER, duration.group(4));
+        long nanos = millis(duration.group(5));
+        if (rest.matches()) {
+            seconds += Long.parseLong(rest.group(1));
+            nanos += fraction(rest);
+        }
         return seconds < LONGEST_SECONDS && nanos < LONGEST_SECONDS * NANOS - seconds * NANOS
-                ? seconds * NANOS + nanos
+                ? soon(seconds * NANOS + nanos)
                 : 0;
     }
 
     private static long until(long epochMillis, long nowMillis) {
         long millis = epochMillis - nowMillis;
-        return millis > 0 && millis <= LONGEST_SECONDS * MILLIS ? millis * (NANOS / MILLIS) : 0;
+        return Math.abs(millis) <= LONGEST_SECONDS * MILLIS ? soon(millis * (NANOS / MILLIS)) : 0;
+    }
+
+    private static long soon(long nanos) {
+        return nanos > 0 ? nanos : SOON;
     }
 }

@@ -256,8 +256,8 @@ public final class LimitedClient {
                 "clients." + name, false, Duration.ZERO, retryAfter, false, 0, retryAfter, Decision.Source.MEMORY));
     }
 
-    /** A reader of the application may fail: the call has been made all the same. */
-    private ResponseLimits read(int status, Function<String, @Nullable List<String>> fields) {
+    /** A reader of the application may fail, then null: the call has been made all the same. */
+    private @Nullable ResponseLimits read(int status, Function<String, @Nullable List<String>> fields) {
         try {
             long epochMillis = TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos());
             return Objects.requireNonNull(reader.read(status, fields, epochMillis), "the reader returns null");
@@ -267,14 +267,15 @@ public final class LimitedClient {
                         "Client '" + name + "' ignores the headers of a response, because they cannot be read: " + ex,
                         ex);
             }
-            return ResponseLimits.SILENT;
+            return null;
         }
     }
 
     /** Reads the answer to a call. */
     void answered(ClientGate gate, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
         boolean refused = status == 429;
-        ResponseLimits answer = read(status, fields);
+        ResponseLimits understood = read(status, fields);
+        ResponseLimits answer = understood == null ? ResponseLimits.SILENT : understood;
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
         boolean isOld = ResponseHeaders.isOfCache(fields);
         List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) && !isOld ? answer.quotas() : List.of();
@@ -291,7 +292,8 @@ public final class LimitedClient {
             }
         }
         boolean successful = status >= SUCCESS && status < REDIRECTION;
-        if (refused || pause > 0 || !quotas.isEmpty() || (successful && !isOld)) {
+        boolean isUnlimited = successful && !isOld && understood != null && !ResponseHeaders.haveQuotas(fields);
+        if (refused || pause > 0 || !quotas.isEmpty() || isUnlimited) {
             gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
         } else if (status >= SERVER_ERROR) {
             gate.failed(pass);

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ResponseHeaders {
 
+    private static final int REDIRECTION = 300;
     private static final Pattern COUNT = Pattern.compile("(\\d{1,15})(?:\\.\\d{1,9})?(?:\\s*;\\s*w=(\\d{1,9}))?");
 
     /** Names of the three fields of a quota of calls or tokens. */
@@ -64,7 +66,22 @@ public final class ResponseHeaders {
         if (quotas.isEmpty()) {
             quotas = dialects(fields, now);
         }
+        if (status < REDIRECTION) {
+            // What admits nothing would not have admitted this call.
+            quotas = quotas.stream().filter(quota -> quota.quota() != 0).toList();
+        }
         return retryAfter == 0 && quotas.isEmpty() ? ResponseLimits.SILENT : new ResponseLimits(retryAfter, quotas);
+    }
+
+    /** Returns whether a response has fields of quotas, even if they are ignored. */
+    static boolean haveQuotas(Function<String, @Nullable List<String>> fields) {
+        return Stream.concat(
+                        Stream.of("RateLimit", "RateLimit-Policy"),
+                        DIALECTS.stream()
+                                .flatMap(dialect ->
+                                        Stream.of("Limit", "Remaining", "Reset").map(dialect::field)))
+                .map(fields)
+                .anyMatch(values -> values != null && !values.isEmpty());
     }
 
     /** Returns whether a cache has given the response, which states what was left when the cache got it. */

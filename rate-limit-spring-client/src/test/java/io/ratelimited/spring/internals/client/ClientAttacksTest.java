@@ -31,6 +31,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -550,6 +551,69 @@ class ClientAttacksTest {
         });
     }
 
+    /** They state limits, although nobody can read which. Only a response without them says that there are none. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "RateLimit: \"x\";r=0;t=0 / RateLimit-Policy: \"x\";q=20;w=60",
+                "RateLimit: \"x\";r=9;t=20 / RateLimit: \"x\";r=0;t=20",
+                "RateLimit: \"x\";r=9;t=99999999999",
+                "RateLimit: none",
+                "RateLimit-Policy: \"x\";q=20;w=60",
+                "X-RateLimit-Limit: 20",
+                "X-RateLimit-Remaining: 0 / X-RateLimit-Reset: 20 / X-RateLimit-Reset: 30",
+                "X-RateLimit-Remaining-Tokens: few"
+            })
+    void aSuccessWhoseFieldsAreIgnoredEndsNothing(String fields) {
+        Map<String, List<String>> last = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (String line : fields.split(" / ")) {
+            String[] field = line.split(": ");
+            last.computeIfAbsent(field[0], name -> new ArrayList<>()).add(field[1]);
+        }
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(200, one("\"x\";r=1;t=20"));
+            ticker.advance(Duration.ofMillis(19_500));
+            client.enter(request("/export")).answered(200, last::get);
+            assertRefusedBy("clients.partner", client, "/export");
+            ticker.advance(Duration.ofSeconds(1));
+            client.enter(request("/export"));
+        });
+    }
+
+    private static Function<String, List<String>> one(String state) {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of(state);
+            case "RateLimit-Policy" -> List.of("\"x\";q=20;w=60");
+            default -> null;
+        };
+    }
+
+    /** OpenAI states 0s for a bucket that is full again. */
+    @Test
+    void whatCallsHaveTakenOfAQuotaIsKnownWhenItIsFull() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/chat")).answered(200, tokens(140, "4s"));
+            client.enter(request("/chat")).answered(200, tokens(130, "8s"));
+            ticker.advance(Duration.ofMinutes(1));
+            client.enter(request("/chat")).answered(200, tokens(149, "0s"));
+            assertThat(client.report(key -> "").toString()).contains("x-ratelimit--tokens", "remaining=14");
+        });
+    }
+
+    private static Function<String, List<String>> tokens(long remaining, String reset) {
+        return name -> switch (name) {
+            case "X-RateLimit-Limit-Requests" -> List.of("10000");
+            case "X-RateLimit-Remaining-Requests" -> List.of("9999");
+            case "X-RateLimit-Reset-Requests" -> List.of("6ms");
+            case "X-RateLimit-Limit-Tokens" -> List.of("150");
+            case "X-RateLimit-Remaining-Tokens" -> List.of(String.valueOf(remaining));
+            case "X-RateLimit-Reset-Tokens" -> List.of(reset);
+            default -> null;
+        };
+    }
+
     private static ResponseLimits quota(long remaining) {
         return new ResponseLimits(
                 0,
@@ -736,6 +800,23 @@ class ClientAttacksTest {
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
                     client.enter(request("/")).answered(200, name -> null);
                     client.enter(request("/")).answered(200, name -> null);
+                });
+    }
+
+    @Test
+    void aReaderThatFailsEndsNothing() {
+        ResponseLimits used = new ResponseLimits(
+                0, List.of(new ResponseLimits.Quota("a", 9, 1, ResponseLimits.Quota.UNKNOWN, 20_000_000_000L)));
+        RateLimitHeaderReader reader = (status, fields, epochMillis) -> fields.apply("A") == null ? null : used;
+        runner("rate-limit.clients.partner.policy=reject")
+                .withBean(RateLimitHeaderReader.class, () -> reader)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/")).answered(200, name -> List.of("0"));
+                    ticker.advance(Duration.ofSeconds(19));
+                    client.enter(request("/")).answered(200, name -> null);
+                    assertRefusedBy("clients.partner", client);
                 });
     }
 

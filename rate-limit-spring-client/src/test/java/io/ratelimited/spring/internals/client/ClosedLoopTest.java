@@ -614,6 +614,30 @@ class ClosedLoopTest {
         assertThat(admitted).isGreaterThanOrEqualTo(594);
     }
 
+    /** So the reset is 0 in the last second of each window. Rounded down, it is early: one call in a window asks in vain. */
+    @ParameterizedTest
+    @CsvSource({"X-RateLimit-, 5000", "X-RateLimit-, 10000", "RateLimit, 5000", "RateLimit, 10000"})
+    void aServerThatRoundsItsResetDownRejectsOneCallOfAWindowAtMost(String style, long millis) {
+        Windows windows = new Windows(20, millis);
+        Server server = fields -> {
+            boolean admits = windows.tryTake();
+            long left = windows.quota - windows.used;
+            long reset = (windows.leftMillis() - 1) / 1000;
+            if (style.equals("RateLimit")) {
+                fields.put("RateLimit-Policy", List.of("\"d\";q=20;w=" + millis / 1000));
+                fields.put("RateLimit", List.of("\"d\";r=" + left + ";t=" + reset));
+            } else {
+                fields.put(style + "Limit", List.of("20"));
+                fields.put(style + "Remaining", List.of(String.valueOf(left)));
+                fields.put(style + "Reset", List.of(String.valueOf(reset)));
+            }
+            return admits ? 200 : 429;
+        };
+        run(server, gate(), Duration.ofSeconds(60), 5_600_000);
+        assertThat(refusedAfterFirstAnswer).isLessThanOrEqualTo(60_000 / millis);
+        assertThat(admitted).isGreaterThanOrEqualTo(20 * 60_000 / millis * 99 / 100);
+    }
+
     @SuppressWarnings("ImmutableEnumChecker") // the maps are those of Map.of
     private enum Nonsense {
         NEGATIVE(Map.of(

@@ -212,7 +212,6 @@ class ResponseHeadersTest {
     @ValueSource(
             strings = {
                 "-1",
-                "0",
                 "",
                 " ",
                 "1.5.5",
@@ -224,7 +223,7 @@ class ResponseHeadersTest {
                 "soon",
                 "0x10",
                 "٣",
-                "Sun, 01 Mar 2026 11:59:59 GMT",
+                "Sun, 01 Mar 2025 11:59:59 GMT",
                 "Sun, 01 Mar 9999 12:00:00 GMT",
                 "Mon, 99 Foo 2026 99:00:00 GMT",
                 "30, 40"
@@ -260,11 +259,22 @@ class ResponseHeadersTest {
     @ParameterizedTest
     @ValueSource(
             strings = {
-                "\"a\";r=-1;t=5", "\"a\";r=1;t=-5", "\"a\";r=1;t=0", "\"a\";r=1;t=99999999999", "\"a\";r=1",
-                        "\"a\";t=5",
-                "\"a\";r=1.5;t=5", "\"a\";r=x;t=5", "\"a\";r=\"1\";t=5", "\"a;r=1;t=5", "a;r=1;t=5,",
-                        "limit=10, remaining=5",
-                "\"a\";r=1;t=9999999999999999", "(\"a\");r=1;t=5", "", "\"ä\";r=1;t=5", "\"a\";r=1;t=5;"
+                "\"a\";r=-1;t=5",
+                "\"a\";r=1;t=-5",
+                "\"a\";r=1;t=99999999999",
+                "\"a\";r=1",
+                "\"a\";t=5",
+                "\"a\";r=1.5;t=5",
+                "\"a\";r=x;t=5",
+                "\"a\";r=\"1\";t=5",
+                "\"a;r=1;t=5",
+                "a;r=1;t=5,",
+                "limit=10, remaining=5",
+                "\"a\";r=1;t=9999999999999999",
+                "(\"a\");r=1;t=5",
+                "",
+                "\"ä\";r=1;t=5",
+                "\"a\";r=1;t=5;"
             })
     void nonsenseInTheDraftIsIgnored(String value) {
         assertThat(read(200, "RateLimit", value)).isSameAs(ResponseLimits.SILENT);
@@ -338,24 +348,62 @@ class ResponseHeadersTest {
     @ValueSource(
             strings = {
                 "-30",
-                "0",
                 "",
                 "soon",
-                "1772366399",
-                "1772366399000",
                 "1000000000",
                 "40000000",
                 "9999999999",
                 "999999999999999",
                 "12.",
                 "5m5h",
-                "2026-03-01T11:59:59Z",
+                "2025-02-27T11:59:59Z",
                 "2026-03-01T12:00:30",
                 "99999999999999999999"
             })
     void nonsenseInADialectIsIgnored(String reset) {
         assertThat(read(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset))
                 .isSameAs(ResponseLimits.SILENT);
+    }
+
+    /** Servers write whole seconds, and some round down. What is over has begun anew, or does so now. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "0",
+                "0.0",
+                "0s",
+                "0ms",
+                "0m0s",
+                "1772366400",
+                "1772366399",
+                "1772366399000",
+                "1741000000",
+                "2026-03-01T11:59:59Z",
+                "Sun, 01 Mar 2026 11:59:59 GMT"
+            })
+    void aResetThatIsDueIsWithinASecond(String reset) {
+        assertThat(quota("X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset))
+                .isEqualTo(new Quota("x-ratelimit-", 60, 0, Quota.UNKNOWN, SECOND));
+    }
+
+    @Test
+    void aResetOfTheDraftThatIsDueIsWithinASecond() {
+        assertThat(quota("RateLimit-Policy", "\"a\";q=60;w=60", "RateLimit", "\"a\";r=0;t=0"))
+                .isEqualTo(new Quota("a", 60, 0, 60 * SECOND, SECOND));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "0.0", "Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:59:59 GMT"})
+    void aPauseThatIsDueLastsASecond(String retryAfter) {
+        assertThat(read(429, "Retry-After", retryAfter).retryAfterNanos()).isEqualTo(SECOND);
+    }
+
+    /** As services do that limit nobody, or not this caller. */
+    @Test
+    void aSuccessOfAQuotaOfZeroIsIgnored() {
+        String[] zeros = {"X-RateLimit-Limit", "0", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "0"};
+        assertThat(read(200, zeros)).isSameAs(ResponseLimits.SILENT);
+        assertThat(read(429, zeros).quotas()).containsExactly(new Quota("x-ratelimit-", 0, 0, Quota.UNKNOWN, SECOND));
     }
 
     @Test
