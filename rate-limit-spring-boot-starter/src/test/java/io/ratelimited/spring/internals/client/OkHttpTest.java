@@ -94,6 +94,12 @@ class OkHttpTest {
                 exchange.getResponseHeaders().set("Location", foreign);
                 exchange.sendResponseHeaders(302, -1);
             }
+            case "/left9", "/left8", "/left0" -> {
+                exchange.getResponseHeaders().set("X-RateLimit-Limit", "10");
+                exchange.getResponseHeaders().set("X-RateLimit-Remaining", path.substring(5));
+                exchange.getResponseHeaders().set("X-RateLimit-Reset", "30");
+                exchange.sendResponseHeaders(200, -1);
+            }
             case "/page" -> {
                 // The stored response has headers that its confirmation has not.
                 boolean isStored = exchange.getRequestHeaders().containsKey("If-None-Match");
@@ -274,6 +280,18 @@ class OkHttpTest {
             assertThat(status(client, url + "/moved")).isEqualTo(429);
             assertThat(status(client, url + "/chat")).isEqualTo(204);
             assertThat(seen).containsExactly("/moved", "/busy", "/chat");
+        });
+    }
+
+    @Test
+    void aResponseBehindARedirectThatStatesNothingEndsNoQuota() throws Exception {
+        start();
+        runner("rate-limit.clients.model.policy=reject").run(context -> {
+            OkHttpClient client = client(context);
+            for (String path : List.of("/left9", "/left8", "/away", "/fresh", "/left0", "/fresh")) {
+                assertThat(status(client, url + path)).as(path).isEqualTo(200);
+            }
+            assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(() -> status(client, url + "/away"));
         });
     }
 

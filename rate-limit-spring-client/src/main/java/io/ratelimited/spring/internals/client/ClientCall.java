@@ -48,10 +48,22 @@ final class ClientCall {
     private boolean delayed;
 
     private final AtomicBoolean answered = new AtomicBoolean();
-    /** Whether the last answer is that of a host that is none of the client's, behind a redirect. */
-    private volatile boolean redirected;
+    /** Who gives the last answer. */
+    private volatile Responder responder = Responder.CALLED;
     /** The status of the answer; 0 while there is none. */
     private volatile int status;
+
+    /** Who responds to a call, behind redirects perhaps. */
+    enum Responder {
+        /** The place that was called. */
+        CALLED,
+        /** Another place of its host. */
+        SAME_HOST,
+        /** Another host of the client. */
+        OWN_HOST,
+        /** A host that is none of the client's, or a cache. */
+        FOREIGN
+    }
 
     ClientCall(
             LimitedClient client,
@@ -184,13 +196,9 @@ final class ClientCall {
         return client == other;
     }
 
-    /**
-     * Takes which host is asked, before it responds; of several, behind redirects, the last counts.
-     *
-     * @param own whether it is one of the client's
-     */
-    void answersFrom(boolean own) {
-        redirected = !own;
+    /** Takes who is asked, before the response; of several, behind redirects, the last counts. */
+    void answersFrom(Responder asked) {
+        responder = asked;
     }
 
     /**
@@ -201,10 +209,10 @@ final class ClientCall {
     void answered(int status, Function<String, @Nullable List<String>> fields) {
         this.status = status;
         if (answered.compareAndSet(false, true)) {
-            if (redirected) {
+            if (responder == Responder.FOREIGN) {
                 gate.admittedThere(pass());
             } else {
-                client.answered(gate, pass(), status, fields);
+                client.answered(gate, pass(), responder, status, fields);
             }
         }
     }

@@ -43,7 +43,7 @@ public final class FollowingConnector implements ClientHttpConnector, Disposable
 
     private Mono<ClientHttpResponse> follow(
             ClientCall call, Hop hop, Function<? super ClientHttpRequest, Mono<Void>> writer) {
-        call.answersFrom(hop.isOf(call, clients.get()));
+        call.answersFrom(hop.responder(call, clients.get()));
         return library.still()
                 .connect(hop.method(), hop.uri(), request -> writer.apply(reduced(hop, request)))
                 .flatMap(response -> {

@@ -102,7 +102,7 @@ public final class FollowingRequestFactory extends AbstractClientHttpRequestFact
         }
 
         private ClientHttpResponse send(Hop hop, HttpHeaders headers) throws IOException {
-            call.answersFrom(hop.isOf(call, clients.get()));
+            call.answersFrom(hop.responder(call, clients.get()));
             ClientHttpRequest request = library.still().createRequest(hop.uri(), hop.method());
             headers.forEach((name, values) -> request.getHeaders().addAll(name, values));
             hop.reduce(request.getHeaders());

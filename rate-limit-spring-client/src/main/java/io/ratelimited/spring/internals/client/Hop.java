@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.client;
 
+import io.ratelimited.spring.internals.client.ClientCall.Responder;
 import java.net.URI;
 import java.util.List;
 import java.util.Locale;
@@ -53,7 +54,7 @@ record Hop(HttpMethod method, URI uri, URI home, int redirects, boolean hasBody,
                 home,
                 redirects + 1,
                 hasBody && !gets,
-                hasCredentials && trusts(target));
+                hasCredentials && trusts(uri, target));
     }
 
     private @Nullable URI target(String location) {
@@ -90,15 +91,23 @@ record Hop(HttpMethod method, URI uri, URI home, int redirects, boolean hasBody,
     }
 
     /**
-     * Returns whether the host that is asked is one of the client that makes the call. That of the first request is, whatever a
+     * Returns who is asked for the client that makes the call. The host of the first request is that of the client, whatever a
      * load balancer has made of its name.
      */
-    boolean isOf(ClientCall call, LimitedClients clients) {
-        return isAt(home, uri) || call.isOf(clients.of(uri));
+    Responder responder(ClientCall call, LimitedClients clients) {
+        return redirects == 0 ? Responder.CALLED : responder(home, uri, call, clients);
+    }
+
+    /** Returns who is asked behind a redirect from one address to another. */
+    static Responder responder(URI home, URI uri, ClientCall call, LimitedClients clients) {
+        if (isAt(home, uri) || trusts(home, uri)) {
+            return Responder.SAME_HOST;
+        }
+        return call.isOf(clients.of(uri)) ? Responder.OWN_HOST : Responder.FOREIGN;
     }
 
     /** Returns whether an address is of the same origin, or the encrypted one of the same host. */
-    private boolean trusts(URI target) {
+    private static boolean trusts(URI uri, URI target) {
         return scheme(uri).equals(scheme(target))
                 ? isAt(uri, target)
                 : isAt(URI.create("https://" + OutgoingRequest.host(uri)), target) && OutgoingRequest.port(uri) == HTTP;

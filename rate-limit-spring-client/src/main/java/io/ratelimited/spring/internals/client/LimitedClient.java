@@ -13,6 +13,7 @@ import io.ratelimited.spring.fields.RateLimitHeaderReader;
 import io.ratelimited.spring.fields.ResponseLimits;
 import io.ratelimited.spring.fields.ResponseLimits.Quota;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
+import io.ratelimited.spring.internals.client.ClientCall.Responder;
 import io.ratelimited.spring.internals.client.ClientPace.Pass;
 import io.ratelimited.spring.internals.client.ClientProperties.Obey;
 import io.ratelimited.spring.internals.expression.CallExpression;
@@ -272,13 +273,20 @@ public final class LimitedClient {
     }
 
     /** Reads the answer to a call. */
-    void answered(ClientGate gate, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
+    void answered(
+            ClientGate gate,
+            Pass pass,
+            Responder responder,
+            int status,
+            Function<String, @Nullable List<String>> fields) {
         boolean refused = status == 429;
         ResponseLimits understood = read(status, fields);
         ResponseLimits answer = understood == null ? ResponseLimits.SILENT : understood;
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
         boolean isOld = ResponseHeaders.isOfCache(fields);
-        List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) && !isOld ? answer.quotas() : List.of();
+        // What another host counts is not what the host counts that was called.
+        boolean names = terms.obeys.contains(Obey.RATE_LIMIT) && !isOld && responder != Responder.OWN_HOST;
+        List<Quota> quotas = names ? answer.quotas() : List.of();
         if (refused) {
             refusedThere.increment();
         }
@@ -292,7 +300,11 @@ public final class LimitedClient {
             }
         }
         boolean successful = status >= SUCCESS && status < REDIRECTION;
-        boolean isUnlimited = successful && !isOld && understood != null && !ResponseHeaders.haveQuotas(fields);
+        boolean isUnlimited = successful
+                && !isOld
+                && responder == Responder.CALLED
+                && understood != null
+                && !ResponseHeaders.haveQuotas(fields);
         if (refused || pause > 0 || !quotas.isEmpty() || isUnlimited) {
             gate.answered(pass, new ResponseLimits(pause, quotas), refused || pause > 0);
         } else if (status >= SERVER_ERROR) {

@@ -1,7 +1,9 @@
 package io.ratelimited.spring.internals.client;
 
+import io.ratelimited.spring.internals.client.ClientCall.Responder;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.io.IOException;
+import java.net.URI;
 import java.util.function.Supplier;
 import okhttp3.Call;
 import okhttp3.Headers;
@@ -52,8 +54,7 @@ public final class OkHttpInterceptor implements RateLimitInterceptor, SmartIniti
             call.giveBack(); // nothing was sent, and what the service had left then is old
             return response;
         }
-        call.answersFrom(!isOfCache(response)
-                && call.isOf(clients.get().of(response.request().url().uri())));
+        call.answersFrom(responder(call, request, response));
         call.answered(response.code(), sentHeaders(response)::values);
         ResponseBody body = response.body();
         if (body == null || response.code() == SWITCHING_PROTOCOLS) {
@@ -61,6 +62,15 @@ public final class OkHttpInterceptor implements RateLimitInterceptor, SmartIniti
             return response;
         }
         return response.newBuilder().body(new EndingBody(body, call)).build();
+    }
+
+    private Responder responder(ClientCall call, Request request, Response response) {
+        if (isOfCache(response)) {
+            return Responder.FOREIGN;
+        }
+        URI called = request.url().uri();
+        URI last = response.request().url().uri();
+        return last.equals(called) ? Responder.CALLED : Hop.responder(called, last, call, clients.get());
     }
 
     /** Returns whether nothing was sent, neither for the response nor for a redirect to it. */

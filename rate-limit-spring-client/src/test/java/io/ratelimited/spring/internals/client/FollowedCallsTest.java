@@ -17,6 +17,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.core.io.buffer.DataBuffer;
 import org.springframework.core.io.buffer.DataBufferWrapper;
@@ -401,6 +402,74 @@ class FollowedCallsTest {
                     .isEqualTo(200);
             assertThat(calls.get("/back")).isEqualTo(429);
             assertThat(calls.get("/")).isEqualTo(REJECTED);
+        });
+    }
+
+    private void answerWithQuota(String url, int remaining) {
+        answer(
+                url,
+                200,
+                "X-RateLimit-Limit",
+                "10",
+                "X-RateLimit-Remaining",
+                String.valueOf(remaining),
+                "X-RateLimit-Reset",
+                "30");
+    }
+
+    /** The service has counted the redirect, whatever it leads to. */
+    @ParameterizedTest
+    @CsvSource({
+        "BLOCKING, https://cdn.partner.example/x",
+        "REACTIVE, https://cdn.partner.example/x",
+        "BLOCKING, https://partner.example/blob",
+        "REACTIVE, https://partner.example/blob"
+    })
+    void aResponseBehindARedirectThatStatesNothingEndsNoQuota(Stack stack, String target) {
+        answer(PARTNER + "/export", 302, "Location", target);
+        with(stack, calls -> {
+            answerWithQuota(PARTNER + "/users", 9);
+            assertThat(calls.get("/users")).isEqualTo(200);
+            answerWithQuota(PARTNER + "/orders", 8);
+            assertThat(calls.get("/orders")).isEqualTo(200);
+            assertThat(calls.get("/export")).isEqualTo(200);
+            answerWithQuota(PARTNER + "/orders", 0);
+            assertThat(calls.get("/orders")).isEqualTo(200);
+            assertThat(calls.get("/export")).isEqualTo(REJECTED);
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aQuotaOfAnotherHostBehindARedirectIsNotThatOfTheHostThatWasCalled(Stack stack) {
+        answer(PARTNER + "/export", 302, "Location", "https://cdn.partner.example/x");
+        answerWithQuota("https://cdn.partner.example/x", 9);
+        with(stack, calls -> {
+            answerWithQuota(PARTNER + "/users", 2);
+            assertThat(calls.get("/users")).isEqualTo(200);
+            answerWithQuota(PARTNER + "/orders", 1);
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(calls.get("/orders")).isEqualTo(200);
+            ticker.advance(Duration.ofSeconds(15));
+            assertThat(calls.get("/export")).isEqualTo(200);
+            assertThat(calls.get("/users")).isEqualTo(REJECTED);
+        });
+    }
+
+    /** As of a service that redirects each call to the encrypted address, or to where a resource has moved. */
+    @ParameterizedTest
+    @CsvSource({
+        "BLOCKING, http://partner.example",
+        "REACTIVE, http://partner.example",
+        "BLOCKING, https://partner.example",
+        "REACTIVE, https://partner.example"
+    })
+    void aQuotaOfTheSameHostBehindARedirectHoldsTheCalls(Stack stack, String base) {
+        answer(base + "/old", 301, "Location", PARTNER + "/new");
+        answerWithQuota(PARTNER + "/new", 0);
+        with(stack, calls -> {
+            assertThat(calls.make(HttpMethod.GET, base + "/old")).isEqualTo(200);
+            assertThat(calls.make(HttpMethod.GET, base + "/old")).isEqualTo(REJECTED);
         });
     }
 
