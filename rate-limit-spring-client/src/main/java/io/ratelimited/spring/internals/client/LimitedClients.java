@@ -58,7 +58,7 @@ public final class LimitedClients {
                     new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()), reader);
             byName.put(name, client);
             for (String host : orEmpty(properties.hosts())) {
-                LimitedClient other = byHost.putIfAbsent(plain(host), client);
+                LimitedClient other = byHost.putIfAbsent(withPort(host), client);
                 if (other != null) {
                     throw invalid(
                             name,
@@ -215,14 +215,20 @@ public final class LimitedClients {
                 "Property " + property(client, property) + " " + problem, remedy + " [RL-113]");
     }
 
-    /** In lower case, without the dot that may end a name; an IPv6 address in one spelling. */
+    /** A host of the properties in one spelling, with its port if it has one. */
+    private static String withPort(String host) {
+        Matcher written = HOST.matcher(host.toLowerCase(Locale.ROOT));
+        boolean hasPort = written.matches() && written.group(2) != null;
+        return hasPort ? plain(written.group(1)) + ":" + Integer.parseInt(written.group(2)) : plain(host);
+    }
+
+    /** A host in lower case, without the dot that may end a name; an IPv6 address in one spelling. */
     private static String plain(String host) {
         if (host.startsWith("[")) {
-            int end = host.indexOf(']') + 1;
-            String address = address(host.substring(0, end));
-            return (address.isEmpty() ? host.substring(0, end) : address) + host.substring(end);
+            String address = address(host);
+            return address.isEmpty() ? host : address;
         }
-        String named = host.toLowerCase(Locale.ROOT).replace(".:", ":");
+        String named = host.toLowerCase(Locale.ROOT);
         return named.endsWith(".") ? named.substring(0, named.length() - 1) : named;
     }
 
