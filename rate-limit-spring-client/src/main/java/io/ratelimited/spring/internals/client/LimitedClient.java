@@ -219,9 +219,13 @@ public final class LimitedClient {
         ClientGate gate = gates.getIfPresent(digest);
         if (gate != null && gate.pause(nanos)) {
             long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
-            LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
+            LOG.warn(pauses() + PropertyText.of(Duration.ofSeconds(seconds))
                     + ": another instance got a response that requires it from " + terms.hosts + ".");
         }
+    }
+
+    private String pauses() {
+        return "Client '" + name + (terms.policy == Policy.SHADOW ? "' would pause for " : "' pauses for ");
     }
 
     Terms terms() {
@@ -291,7 +295,7 @@ public final class LimitedClient {
             refusedThere.increment();
         }
         if (pause > 0 && gate.pause(pause)) {
-            LOG.warn("Client '" + name + "' pauses for "
+            LOG.warn(pauses()
                     + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": a " + status
                     + " response of " + terms.hosts + " has Retry-After " + PropertyText.of(Duration.ofNanos(pause))
                     + ".");
@@ -347,8 +351,13 @@ public final class LimitedClient {
     /** Returns how many keys pause now. */
     public long pausedKeys() {
         return gates.asMap().values().stream()
-                .filter(gate -> gate.pauseLeft() > 0)
+                .filter(gate -> pauseLeft(gate) > 0)
                 .count();
+    }
+
+    /** A dry run holds nobody. */
+    private long pauseLeft(ClientGate gate) {
+        return terms.policy == Policy.SHADOW ? 0 : gate.pauseLeft();
     }
 
     /**
@@ -371,7 +380,7 @@ public final class LimitedClient {
             if (gate.key() != null) {
                 state.put("key", shownKey.apply(gate.key()));
             }
-            long pause = gate.pauseLeft();
+            long pause = pauseLeft(gate);
             if (pause > 0) {
                 state.put("pausedFor", PropertyText.seconds(Duration.ofNanos(pause)));
             }

@@ -965,6 +965,31 @@ class ClientAttacksTest {
     }
 
     @Test
+    void aDryRunReportsNoPauseThatHoldsNobody(CapturedLog output) {
+        runner(
+                        "rate-limit.clients.partner.policy=shadow",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=9/h",
+                        "rate-limit.limits.partner.backend=mute")
+                .withBean(Mute.class)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    context.getBean(Mute.class).listener.accept(":partner", Duration.ofSeconds(30));
+                    assertThat(output)
+                            .contains(
+                                    "Client 'partner' would pause for 10s: a 429",
+                                    "Client 'partner' would pause for 30s: another")
+                            .doesNotContain("pauses for");
+                    assertThat(client.pausedKeys()).isZero();
+                    assertThat(client.report(key -> "").toString())
+                            .contains("waiting=0")
+                            .doesNotContain("pausedFor");
+                });
+    }
+
+    @Test
     void aPauseThatCannotBeSharedHoldsHereAndLeavesTheAnswerAsItIs() {
         runner(
                         "rate-limit.clients.partner.policy=reject",
@@ -1044,6 +1069,8 @@ class ClientAttacksTest {
 
     static final class Mute implements LimiterFactory, SharedPauses {
 
+        private BiConsumer<String, Duration> listener;
+
         @Override
         public String backend() {
             return "mute";
@@ -1065,7 +1092,9 @@ class ClientAttacksTest {
         }
 
         @Override
-        public void follow(BiConsumer<String, Duration> listener) {}
+        public void follow(BiConsumer<String, Duration> listener) {
+            this.listener = listener;
+        }
     }
 
     static final class TornTape implements LimiterFactory {
