@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.client;
 
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
+import com.github.benmanes.caffeine.cache.RemovalCause;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
@@ -42,7 +43,10 @@ public final class LimitedClient {
 
     private static final LogText.Lines LOG = LogText.lines(LimitedClient.class);
 
-    /** Keys whose answers are remembered. A forgotten key begins anew with its next answer. */
+    /**
+     * Keys whose responses are tracked. An evicted key starts anew with its next response, even during a pause: callers may
+     * choose the key, and so the number of keys that pause.
+     */
     private static final long MAX_KEYS = 10_000;
 
     private static final int MAX_WAITING = 1_000;
@@ -71,8 +75,12 @@ public final class LimitedClient {
     private final LimitEnforcer enforcer;
     private final Ticker ticker;
     /** The gates, by the digest of the key. */
-    private final Cache<String, ClientGate> gates =
-            Caffeine.newBuilder().maximumSize(MAX_KEYS).build();
+    private final Cache<String, ClientGate> gates = Caffeine.newBuilder()
+            .maximumSize(MAX_KEYS)
+            .evictionListener(this::warnOfKeys)
+            .build();
+
+    private final AtomicBoolean evicts = new AtomicBoolean();
     /** The seats of calls that wait at the gates; limits have seats of their own. */
     private final WaitingRoom room;
 
@@ -213,6 +221,14 @@ public final class LimitedClient {
             gate.pause(pause);
         }
         return gate;
+    }
+
+    private void warnOfKeys(@Nullable String digest, @Nullable ClientGate gate, RemovalCause cause) {
+        if (evicts.compareAndSet(false, true)) {
+            LOG.warn(named + " has more than " + MAX_KEYS
+                    + " keys. The least used keys are evicted with their pauses and"
+                    + " quotas, so that their next calls can be sent during a pause. Use a key with fewer values.");
+        }
     }
 
     private void pausedElsewhere(String digest, long nanos) {

@@ -738,6 +738,25 @@ class ClientAttacksTest {
                 });
     }
 
+    /** The remote service may have asked for pauses of the keys that are evicted. */
+    @Test
+    void moreKeysThanAreTrackedAreWarnedOfOnce(CapturedLog output) {
+        runner("rate-limit.clients.partner.policy=reject", "rate-limit.clients.partner.key=uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (int i = 0; i < 5_000; i++) {
+                        client.enter(request("/" + i)).answered(200, name -> null);
+                    }
+                    assertThat(output).doesNotContain("keys");
+                    for (int i = 5_000; i < 20_000; i++) {
+                        client.enter(request("/" + i)).answered(200, name -> null);
+                    }
+                    assertThat(output)
+                            .containsOnlyOnce("Client 'partner' (rate-limit.clients.partner) has more than 10000 keys");
+                });
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"x:0", "x:65536", "a..b", ".a", "[:::1]", "[1]", "[1.2.3.4]"})
     void aHostThatNoCallCanHaveStopsTheStart(String host) {
