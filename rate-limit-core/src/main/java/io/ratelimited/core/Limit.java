@@ -245,8 +245,8 @@ public final class Limit {
 
     /**
      * Returns whether calls are charged with their actual cost when they complete. A call of 0 permits is then decided like a
-     * call of 1, and uses none, so that the debt of a key cannot grow without bound. The same holds for a limit with {@link
-     * #block}. Default: false.
+     * call of 1 while its key owes permits, and uses none, so that the debt of a key cannot grow without bound. A limiter decides
+     * so, too, once it has settled a call for more than it had reserved. Default: false.
      */
     public boolean isCharged() {
         return charged;

@@ -15,9 +15,10 @@ import org.jspecify.annotations.Nullable;
  * causes an {@link IllegalArgumentException}. Implementations are thread-safe. All durations are in nanoseconds.
  *
  * <p>A call of 0 permits is admitted immediately, even by a closed limit and during an outage of the backend, and uses no
- * permit. It is rejected while its key is {@link Limit#block blocked}. If calls are {@link Limit#isCharged charged}, it is
- * also rejected if a call of 1 permit would be. Its reservation can be {@link Reservation#settle settled} for the cost of the
- * call. Every operation with a negative number of permits throws an {@link IllegalArgumentException}.
+ * permit. It is rejected while its key is {@link Limit#block blocked}. If calls are {@link Limit#isCharged charged}, or once
+ * one was {@link Reservation#settle settled} for more than it had reserved, it is decided like a call of 1 permit while its key
+ * owes permits, or while the limit is closed. Its reservation can be settled for the cost of the call. Every operation with a
+ * negative number of permits throws an {@link IllegalArgumentException}.
  */
 public interface RateLimiter {
 

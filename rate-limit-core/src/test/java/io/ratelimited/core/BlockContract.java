@@ -237,6 +237,19 @@ public abstract class BlockContract {
     }
 
     @Test
+    void aCallOfNothingIsRejectedWhileItsKeyOwesAndBeginsNoBlock() {
+        RateLimiter limiter = limiter(limit());
+        limiter.reserve("a", 0, 0).settle(15);
+        for (int i = 0; i < 3; i++) {
+            Decision decision = limiter.reserve("a", 0, 0).decision();
+            assertThat(decision.admitted()).isFalse();
+            assertThat(decision.blocked()).isFalse();
+            assertThat(limiter.tryAcquire("a", 0)).isFalse();
+        }
+        assertThat(limiter.blockedKeys()).isEmpty();
+    }
+
+    @Test
     void aCallOfNothingIsRejectedWhileItsKeyOwesWhatCallsWereCharged() {
         RateLimiter limiter = limiter(Limit.of("tokens", Algorithm.TOKEN_BUCKET)
                 .rate("10/s")

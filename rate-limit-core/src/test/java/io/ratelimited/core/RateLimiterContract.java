@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -300,6 +301,73 @@ public abstract class RateLimiterContract {
         assertThat(remainingAfterSettling(limiter, "k", 0, 0)).isEqualTo(5);
         assertThat(remainingAfterSettling(limiter, "k", 0, 3)).isEqualTo(2);
         assertThat(remainingAfterSettling(limiter, null, 0, 1)).isEqualTo(4);
+    }
+
+    /** Also where no limit says that its calls are charged: whoever settles knows. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void aCallOfNoPermitsIsRejectedWhileItsKeyOwesWhatCallsHaveCost(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        RateLimiter other =
+                limiter(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("5/h").build());
+        for (Object key : Arrays.asList("k", null)) {
+            long left = other.peek(key, 1, 0).remaining();
+            limiter.reserve(key, 0, 0).settle(50);
+            awaitSettled();
+            for (int i = 0; i < 3; i++) {
+                assertThat(limiter.reserve(key, 0, 0).isRefused()).isTrue();
+                assertThat(limiter.peek(key, 0, 0).admitted()).isFalse();
+                assertThat(limiter.tryAcquire(key, 0)).isFalse();
+                assertThat(AllOf.reserve(List.of(Claim.of(limiter, key, 0, 0), Claim.of(other, key, 1, 0)))
+                                .isRefused())
+                        .isTrue();
+            }
+            assertThat(other.peek(key, 1, 0).remaining()).isEqualTo(left);
+            assertThat(limiter.reserve("fresh-" + key, 0, 0).isRefused()).isFalse();
+            Duration retryAfter = limiter.reserve(key, 0, 0).decision().retryAfter();
+            assertThat(retryAfter).isNotNull();
+            ticker.advance(retryAfter);
+            assertThat(limiter.reserve(key, 0, 0).isRefused()).isFalse();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aKeyThatIsUsedUpOwesNothing(Algorithm algorithm) {
+        for (boolean charged : new boolean[] {false, true}) {
+            RateLimiter limiter = limiter(
+                    limit(algorithm, "used-up-" + charged).charged(charged).build());
+            limiter.reserve("owes", 0, 0).settle(50);
+            limiter.reserve("k", 1, 0).settle(5);
+            awaitSettled();
+            assertThat(limiter.tryAcquire("k", 1)).isFalse();
+            for (int i = 0; i < 3; i++) {
+                assertThat(limiter.reserve("k", 0, 0).isRefused()).isFalse();
+                assertThat(limiter.peek("k", 0, 0).admitted()).isTrue();
+                assertThat(limiter.tryAcquire("k", 0)).isTrue();
+            }
+        }
+    }
+
+    @Test
+    void whereCallsAreChargedAClosedLimitRejectsThoseOfNoPermits() {
+        RateLimiter limiter = limiter(limit(Algorithm.TOKEN_BUCKET));
+        limiter.reserve("k", 0, 0).settle(3);
+        awaitSettled();
+        limiter.update(limit(Algorithm.TOKEN_BUCKET).toBuilder().rate("0/s").build());
+        assertThat(limiter.reserve("k", 0, 0).decision().never()).isTrue();
+        assertThat(limiter.peek("k", 0, 0).never()).isTrue();
+        limiter.update(
+                limit(Algorithm.TOKEN_BUCKET).toBuilder().rate("unlimited").build());
+        assertThat(limiter.reserve("k", 0, 0).isRefused()).isFalse();
+    }
+
+    private static Limit.Builder limit(Algorithm algorithm, String name) {
+        Limit like = limit(algorithm);
+        Limit.Builder limit = Limit.of(name + "-" + algorithm, algorithm).rate(like.rate());
+        return algorithm.family() == Algorithm.Family.BUCKET ? limit.burst(like.burst()) : limit;
     }
 
     @Test

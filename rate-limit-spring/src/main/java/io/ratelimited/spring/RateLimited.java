@@ -102,8 +102,8 @@ public @interface RateLimited {
     /**
      * Cost of a call in permits: a whole number from 1, or a SpEL expression with the same variables as {@link #key} that
      * returns 0 or more. A fraction is rounded up. A call of 0 permits uses none, and is admitted unless its key is {@link
-     * #block blocked}; with {@link #charge}, it is decided like a call of 1. Any other value fails the call. A number above
-     * the maximum that the limit can ever admit fails startup; as the value of an expression, it rejects the call. Default: 1.
+     * #block blocked}; with {@link #charge}, it is decided like a call of 1 while its key is in debt. Any other value fails the
+     * call. A number above the maximum that the limit can ever admit fails startup; as the value of an expression, it rejects the call. Default: 1.
      */
     String permits() default "";
 

@@ -34,8 +34,8 @@ public interface RateLimits {
     /**
      * Takes permits if the call can proceed immediately, regardless of the policy of the limit.
      *
-     * @param permits 0 or more; a call of 0 permits uses none, and is admitted unless its key is blocked; if the limit has
-     *     {@code charge}, it is decided like a call of 1
+     * @param permits 0 or more; a call of 0 permits uses none, and is admitted unless its key is blocked; it is decided
+     *     like a call of 1 while its key is in debt because of what calls were charged
      * @throws UnsupportedOperationException for a CONCURRENCY or ADAPTIVE limit, with or without a key, because its calls
      *     must be released when they end: use {@link #execute} or {@link #reserve}
      */

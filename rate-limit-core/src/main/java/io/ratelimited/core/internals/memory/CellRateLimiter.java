@@ -62,6 +62,8 @@ public class CellRateLimiter implements MemoryLimiter {
     private final Set<String> otherWindows;
     /** Whether this limit has been one of several on a call; set before such a call charges it. */
     private volatile boolean joined;
+    /** Whether any call has cost more than it had reserved: only then can a key be in debt. */
+    private volatile boolean overdrawn;
 
     private final BlockObservers observers;
     /** Whether any key has been blocked. */
@@ -398,8 +400,8 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     /**
-     * The reservation of no permits. It adds no key. The call is admitted immediately, unless its key is blocked; where calls are charged, when
-     * one of one permit would.
+     * The reservation of no permits. It adds no key. The call is admitted immediately, unless its key is blocked; where calls are charged, it
+     * is decided as one of one permit while its key owes permits.
      */
     private CellReservation nothing(@Nullable Object key, long maxWaitNanos, long patience) {
         CellReservation blocked = blocked(key, 0, maxWaitNanos, patience);
@@ -613,7 +615,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
         // A call that announces nothing does not go into debt any further.
-        long permits = asked == 0 && limit().isCharged() ? 1 : asked;
+        long permits = asked == 0 && isCharged() && !peekOnce(key, 0, 0).admitted() ? 1 : asked;
         if (permits == 0) {
             return describe(key, 0);
         }
@@ -621,6 +623,10 @@ public class CellRateLimiter implements MemoryLimiter {
         return decision.admitted() || !whole.joined
                 ? decision
                 : JointLocks.again(whole, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
+    }
+
+    private boolean isCharged() {
+        return whole.overdrawn || limit().isCharged();
     }
 
     private Decision peekOnce(@Nullable Object key, long permits, long maxWaitNanos) {
@@ -683,6 +689,9 @@ public class CellRateLimiter implements MemoryLimiter {
 
     /** Takes permits that have been used already from the present budget of the key. */
     void charge(@Nullable Object key, long permits) {
+        if (!whole.overdrawn) {
+            whole.overdrawn = true;
+        }
         while (true) {
             CellParameters current = current();
             long read = now(current);

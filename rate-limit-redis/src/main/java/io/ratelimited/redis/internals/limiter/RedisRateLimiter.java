@@ -44,6 +44,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private final UnaryOperator<Limit> numbers;
 
     private volatile @Nullable Own own;
+    /** Whether any call has cost more than it had reserved, by this instance; of the limiter of all callers. */
+    private volatile boolean overdrawn;
     /** By whose numbers keys have called last; of the limiter of all callers. */
     private final LastCallers<RedisRateLimiter> lastCallers;
     /** The numbers of callers by the names of their states, which differ where the limit has no windows; of the limiter of all. */
@@ -196,8 +198,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     CompletableFuture<ScriptReply> lookForNothing(String operation, @Nullable String text, Wanted wanted) {
         ScriptParameters current = parameters();
-        if (current.isConstant()
-                || (current.blocks() == null && !current.limit().isCharged())) {
+        boolean charged = current.limit().isCharged() || (whole == null ? this : whole).overdrawn;
+        if (current.isConstant() && charged) {
+            return CompletableFuture.completedFuture(ScriptReply.constant(current));
+        }
+        if (current.isConstant() || (current.blocks() == null && !charged)) {
             return super.lookForNothing(operation, text, wanted);
         }
         ScriptReply owed = wanted.exempt() ? null : blocks.owed(text, current);
@@ -445,6 +450,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     /** Takes permits that have been used already, into debt if need be, now or as soon as Redis answers. */
     void charge(String name, long permits) {
+        (whole == null ? this : whole).overdrawn = true;
         local.charge(this::parameters, name, permits);
         taken(name);
     }

@@ -1,7 +1,9 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
@@ -49,6 +51,9 @@ class WeightTest {
             assertThat(limits.peek("by-hand", "k").remaining()).isZero();
             limits.reserve("by-hand", "k", 0).close();
             assertThat(limits.tryAcquire("by-hand", "k", 1)).isFalse();
+            limits.reserve("by-hand", "k", 0).settle(30);
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> limits.reserve("by-hand", "k", 0));
         }
     }
 
