@@ -16,7 +16,7 @@ final class MemoryClaims {
     static Reservation reserve(Claim[] claims) {
         Reservation[] members = new Reservation[claims.length];
         Reservation refusal = take(claims, members, 0, false);
-        return refusal != null ? refusal : TwoSteps.of(members);
+        return refusal != null ? refusal : TwoSteps.of(claims, members);
     }
 
     /**
@@ -155,7 +155,7 @@ final class MemoryClaims {
             }
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
             members[i] = AllOf.goesWithEarlier(claims, i)
-                    ? WithEarlier.of(limiter.reserveAsked(members[i], Long.MAX_VALUE))
+                    ? WithAnother.earlier(limiter.reserveAsked(members[i], Long.MAX_VALUE))
                     : limiter.reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;

@@ -85,7 +85,7 @@ final class Transaction {
 
     /** Completes with the reservation of all claims, or with the refusal. */
     CompletableFuture<Reservation> reserve() {
-        return unwrapped(all().thenApply(all -> all.size() < claims.length ? all.get(0) : TwoSteps.of(taken)));
+        return unwrapped(all().thenApply(all -> all.size() < claims.length ? all.get(0) : TwoSteps.of(claims, taken)));
     }
 
     /** Completes with the reservations of the claims, or with a single refused one. */
@@ -328,7 +328,7 @@ final class Transaction {
         Claim claim = stated(claims[number], isLast);
         return take.apply(withEarlier ? new StatedClaim(claim, Long.MAX_VALUE) : claim)
                 .thenApply(one -> {
-                    taken[number] = withEarlier ? WithEarlier.of(one) : one;
+                    taken[number] = withEarlier ? WithAnother.earlier(one) : one;
                     return taken[number];
                 });
     }

@@ -28,13 +28,29 @@ final class TwoSteps extends JointReservation {
     }
 
     /** The reservation of a call that has taken its permits. */
-    static Reservation of(Reservation[] members) {
-        for (Reservation member : members) {
-            if (member instanceof Later) {
-                return new TwoSteps(members);
+    static Reservation of(Claim[] claims, Reservation[] members) {
+        boolean later = false;
+        for (int i = 0; i < members.length; i++) {
+            later |= members[i] instanceof Later;
+            if (i > 0 && members[i].waitNanos() > 0) {
+                sharePosition(claims, members, i);
             }
         }
-        return new JointReservation(members);
+        return later ? new TwoSteps(members) : new JointReservation(members);
+    }
+
+    /**
+     * Lets a member that waits in the same queue as one before it go with that, or the other way round, whichever waits longer: with
+     * a position for each of them, the call could displace itself.
+     */
+    private static void sharePosition(Claim[] claims, Reservation[] members, int last) {
+        for (int i = 0; i < last; i++) {
+            if (members[i].waitNanos() > 0
+                    && claims[i].limiter().budgets() == claims[last].limiter().budgets()) {
+                int shorter = members[i].waitNanos() < members[last].waitNanos() ? i : last;
+                members[shorter] = WithAnother.longer(members[shorter]);
+            }
+        }
     }
 
     private Claim[] claims() {

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -84,6 +85,32 @@ class SeveralWaitsTest {
         assertThat(refused.isRefused()).isTrue();
         assertThat(refused.decision().limit()).isEqualTo("spent");
         assertThat(window.tryAcquire("key", 3)).isTrue();
+    }
+
+    /** The one that waits longest: with a position for each, the call would displace itself. */
+    @ParameterizedTest
+    @CsvSource({"key, false", "other, false", "key, true", "other, true"})
+    void aCallHasOnePositionInTheQueueOfALimitForAllOfItsClaims(String second, boolean far) throws Exception {
+        RateLimiter bucket =
+                limiter(Limit.of("bucket", Algorithm.TOKEN_BUCKET).rate("2/2s").maxWaiting(1));
+        RateLimiter asked = far ? new FarLimiter(bucket, Runnable::run) : bucket;
+        for (boolean blocking : new boolean[] {true, false}) {
+            bucket.tryAcquire("key", 2);
+            bucket.tryAcquire("other", 2);
+            Reservation call = reserveAsync(claim(asked, HOUR), Claim.of(asked, second, 1, HOUR));
+            long wait = second.equals("key") ? 2 * SECOND : SECOND;
+            assertThat(call.waitNanos()).isEqualTo(wait);
+            assertThat(AllOf.member(call, 0).waitNanos()).isEqualTo(SECOND);
+            assertThat(AllOf.member(call, 1).waitNanos()).isEqualTo(wait);
+            Future<Boolean> waiting = blocking ? sleeper(call, 1) : call.awaitAsync();
+            assertThat(bucket.waiting()).isOne();
+            time.advance(Duration.ofNanos(wait - 1));
+            assertThat(waiting.isDone()).isFalse();
+            time.advance(Duration.ofNanos(1));
+            assertThat(waiting.get()).isTrue();
+            assertThat(bucket.waiting()).isZero();
+            time.advance(Duration.ofSeconds(10));
+        }
     }
 
     private static Claim waiting(RateLimiter limiter, long millis) {
@@ -555,7 +582,7 @@ class SeveralWaitsTest {
     void placesOfBothStepsHearOfTheirCaller() throws InterruptedException {
         List<String> heard = new ArrayList<>();
         Reservation[] members = {hearing(heard), Later.of(claim(flights, 0), flights.peek("key", 1, 0))};
-        Reservation call = TwoSteps.of(members);
+        Reservation call = TwoSteps.of(new Claim[0], members);
         assertThat(call.await()).isTrue();
         heard.clear();
         call.awaitCaller();

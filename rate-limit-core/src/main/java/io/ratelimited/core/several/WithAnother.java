@@ -4,11 +4,21 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import java.util.concurrent.CompletableFuture;
 
-/** The permits of a claim that {@linkplain AllOf#goesWithEarlier goes with an earlier one} of its call: does not wait itself. */
-record WithEarlier(Reservation own) implements Reservation {
+/**
+ * The permits of a claim that goes with another one of its call, and does not wait itself.
+ *
+ * @param waitNanos no longer than the other one waits
+ */
+record WithAnother(Reservation own, long waitNanos) implements Reservation {
 
-    static Reservation of(Reservation own) {
-        return own.mayWait() ? new WithEarlier(own) : own;
+    /** As {@link AllOf#goesWithEarlier}. */
+    static Reservation earlier(Reservation own) {
+        return own.mayWait() ? new WithAnother(own, 0) : own;
+    }
+
+    /** The permits come no later than those of another claim, which waits longer. */
+    static Reservation longer(Reservation own) {
+        return own.mayWait() ? new WithAnother(own, own.waitNanos()) : own;
     }
 
     @Override
@@ -17,8 +27,8 @@ record WithEarlier(Reservation own) implements Reservation {
     }
 
     @Override
-    public long waitNanos() {
-        return 0;
+    public boolean mayWait() {
+        return false;
     }
 
     @Override
