@@ -13,11 +13,14 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What every limiter does about blocks, wherever they live. Durations are whole microseconds. */
 public abstract class BlockContract {
@@ -941,6 +944,92 @@ public abstract class BlockContract {
         assertThat(large.tryAcquire("a", 45)).isTrue();
         ticker.advance(BLOCK.plusSeconds(1));
         assertThat(all(one, other).isRefused()).isFalse();
+    }
+
+    /** The call that took them waits for a place, and so does not know yet whether it will be made. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void permitsThatTheirCallGivesBackAfterItsWaitForAnotherLimitHaveBlockedNobody(boolean rejected) throws Exception {
+        Duration longest = Duration.ofSeconds(2);
+        RateLimiter guesses = limiter(Limit.of("guesses", Algorithm.SLIDING_LOG)
+                .rate("1/h")
+                .block(BLOCK)
+                .build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        Reservation full = places.reserve(null, 1, 0);
+        Reservation waiting = all(claim(guesses, "a", 1, 0), claim(places, null, 1, longest.toNanos()));
+        CompletableFuture<Boolean> wait = waiting.awaitAsync();
+        for (int i = 0; i < 3; i++) {
+            Decision decision = guesses.reserve("a", 1, 0).decision();
+            assertThat(decision.admitted()).isFalse();
+            assertThat(decision.blocked()).isFalse();
+        }
+        if (rejected) {
+            ticker.advance(longest);
+        } else {
+            full.release();
+        }
+        assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(!rejected);
+        if (rejected) {
+            assertThat(guesses.reserve("a", 1, 0).isRefused()).isFalse();
+            assertThat(guesses.peek("a", 1, 0).blocked()).isFalse();
+        } else {
+            awaitBlocked(guesses);
+        }
+        assertThat(guesses.blockedKeys().count()).isEqualTo(rejected ? 0 : 1);
+    }
+
+    /** A backend elsewhere learns a moment later that a call is made. */
+    private static void awaitBlocked(RateLimiter limiter) {
+        long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+        while (!limiter.peek("a", 1, 0).blocked()) {
+            assertThat(System.nanoTime() - deadline).isNegative();
+        }
+    }
+
+    /** A caller that goes on while it waits again and again is blocked as soon as one of these calls is made. */
+    @Test
+    void whatIsTakenAfterARejectionDoesNotDelayItsBlock() throws Exception {
+        RateLimiter guesses = limiter(limit());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        Reservation full = places.reserve(null, 1, 0);
+        long longest = Duration.ofSeconds(9).toNanos();
+        assertThat(guesses.tryAcquire("a", 4)).isTrue();
+        CompletableFuture<Boolean> first =
+                all(claim(guesses, "a", 1, 0), claim(places, null, 1, longest)).awaitAsync();
+        assertThat(guesses.reserve("a", 1, 0).decision().blocked()).isFalse();
+        ticker.advance(Duration.ofMillis(100));
+        Reservation second = all(claim(guesses, "a", 1, 0), claim(places, null, 1, longest));
+        assertThat(second.isRefused()).isFalse();
+        CompletableFuture<Boolean> later = second.awaitAsync();
+        full.release();
+        assertThat(first.get(30, TimeUnit.SECONDS)).isTrue();
+        awaitBlocked(guesses);
+        assertThat(later.isDone()).isFalse();
+        later.cancel(false);
+    }
+
+    /** As that of an instance that has ended. */
+    @Test
+    void aCallThatWaitsForEverDelaysABlockForTenSeconds() {
+        RateLimiter guesses = limiter(Limit.of("guesses", Algorithm.SLIDING_LOG)
+                .rate("1/h")
+                .block(BLOCK)
+                .build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        assertThat(places.reserve(null, 1, 0).isRefused()).isFalse();
+        Reservation leaked = all(
+                claim(guesses, "a", 1, 0),
+                claim(places, null, 1, Duration.ofMinutes(1).toNanos()));
+        assertThat(leaked.isRefused()).isFalse();
+        assertThat(guesses.reserve("a", 1, 0).decision().blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(10));
+        assertThat(guesses.reserve("a", 1, 0).decision().blocked()).isFalse();
+        ticker.advance(Duration.ofSeconds(1).plusMillis(1));
+        assertThat(guesses.reserve("a", 1, 0).decision().blocked()).isTrue();
     }
 
     @Test

@@ -14,6 +14,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -66,6 +68,44 @@ class HeldForAMomentTest {
             case 3 -> instance.redis.tryAcquire(key, 1);
             default -> instance.isAdmitted(key, thread % 4 == 1);
         };
+    }
+
+    /** Whichever of the two backends has the permits, and whichever the place for which their call waits. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whatACallGivesBackAfterItsWaitForAPlaceElsewhereBlocksNobody(boolean placesOnRedis) throws Exception {
+        RedisBackend backend = REDIS.backend(time);
+        Limit permits = limit("guesses").block(Duration.ofMinutes(10)).build();
+        Limit calls = Limit.of("calls", Algorithm.CONCURRENCY).maxConcurrent(1).build();
+        RateLimiter guesses = placesOnRedis
+                ? new InMemoryRateLimiter(permits, time, 10)
+                : backend.limiter(permits, RedisLimitOptions.DEFAULTS);
+        RateLimiter places = placesOnRedis
+                ? backend.limiter(calls, RedisLimitOptions.DEFAULTS)
+                : new InMemoryRateLimiter(calls, time, 10);
+        Duration longest = Duration.ofSeconds(2);
+        List<Claim> claims = List.of(Claim.of(guesses, "k", 1, 0), Claim.of(places, "k", 1, longest.toNanos()));
+        for (boolean admitted : new boolean[] {false, true}) {
+            Reservation full = places.reserve("k", 1, 0);
+            CompletableFuture<Boolean> wait = AllOf.reserve(claims).awaitAsync();
+            assertThat(guesses.reserve("k", 1, 0).decision().blocked()).isFalse();
+            assertThat(guesses.peek("k", 1, 0).blocked()).isFalse();
+            if (admitted) {
+                full.release();
+            } else {
+                time.advance(longest);
+            }
+            assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(admitted);
+            if (!admitted) {
+                full.release();
+                time.advance(longest);
+                assertThat(guesses.peek("k", 1, 0).admitted()).isTrue();
+            }
+        }
+        long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+        while (!guesses.peek("k", 1, 0).blocked()) {
+            assertThat(System.nanoTime() - deadline).isNegative();
+        }
     }
 
     @ParameterizedTest

@@ -300,7 +300,7 @@ public final class AllOf {
         return false;
     }
 
-    private static boolean findsItsLimit(Claim claim) {
+    static boolean findsItsLimit(Claim claim) {
         return claim.limiter().limit().algorithm().findsItsLimit();
     }
 

@@ -82,6 +82,13 @@ class JointReservation implements Reservation {
         }
     }
 
+    /** Confirms all reservations: the call gives nothing back because of one of them. */
+    static void keep(Reservation[] taken) {
+        for (Reservation one : taken) {
+            one.keep();
+        }
+    }
+
     /** The decisions of those that are refused; null if none is. */
     static @Nullable Decision @Nullable [] refusalsOf(Reservation[] members) {
         @Nullable Decision[] refusals = null;
@@ -202,7 +209,19 @@ class JointReservation implements Reservation {
                 return false;
             }
         }
-        return waiting == null || (waits == 1 ? waiting.await() : awaitTogether());
+        if (waiting == null) {
+            return true;
+        }
+        boolean admitted = waits == 1 ? waiting.await() : awaitTogether();
+        if (admitted) {
+            waited();
+        }
+        return admitted;
+    }
+
+    /** The wait has let the call go. */
+    void waited() {
+        keep(members());
     }
 
     private boolean awaitTogether() throws InterruptedException {
@@ -237,7 +256,12 @@ class JointReservation implements Reservation {
 
     /** {@link #awaitNext} without blocking a thread: completes the answer. */
     void goOn(CompletableFuture<Boolean> answer) {
-        answer.complete(true);
+        try {
+            keep(members());
+            answer.complete(true);
+        } catch (RuntimeException | Error ex) {
+            fail(answer, ex);
+        }
     }
 
     /** Runs the next step when a wait lets the call go; else gives everything back, and then reports the refusal or failure. */

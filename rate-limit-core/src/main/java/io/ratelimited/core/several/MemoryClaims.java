@@ -44,6 +44,8 @@ final class MemoryClaims {
             Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
         boolean places = hasPlaces(stated);
         Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
+        boolean undecided = places && mayWaitForPlaces(claims);
+        claims = undecided ? undecided(claims) : claims;
         int last = claims.length - 1;
         int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
         while (true) {
@@ -53,12 +55,53 @@ final class MemoryClaims {
             }
             int refused = reserveLocked(claims, members, locked, places, othersWaitNanos, queued);
             if (refused < 0) {
+                if (undecided && !waitsForPlace(claims, members)) {
+                    keep(stated, members);
+                }
                 return null;
             }
             if (refused < locked) {
                 return refusedMeanwhile(claims, refused, members[refused].decision());
             }
             locked = claims.length;
+        }
+    }
+
+    private static boolean mayWaitForPlaces(Claim[] claims) {
+        for (Claim claim : claims) {
+            if (AllOf.isPlace(claim) && (claim.maxWaitNanos() > 0 || AllOf.findsItsLimit(claim))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean waitsForPlace(Claim[] claims, Reservation[] members) {
+        for (int i = 0; i < claims.length; i++) {
+            if (AllOf.isPlace(claims[i]) && members[i].mayWait()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Lets calls that are rejected because of these claims begin no block, until the call is made or has given them back. */
+    static Claim[] undecided(Claim[] claims) {
+        Claim[] undecided = claims.clone();
+        for (int i = 0; i < claims.length; i++) {
+            if (claims[i].limiter().limit().block() != null) {
+                undecided[i] = new StatedClaim(claims[i], claims[i].permits(), true);
+            }
+        }
+        return undecided;
+    }
+
+    /** Confirms what no other limit may have the call give back. */
+    static void keep(Claim[] stated, Reservation[] taken) {
+        for (int i = 0; i < stated.length; i++) {
+            if (!stated[i].isUndecided()) {
+                taken[i].keep();
+            }
         }
     }
 

@@ -119,19 +119,22 @@ final class Transaction {
         JointReservation.undo(taken);
     }
 
-    /** All have been taken: the call gives nothing back because of one of them. */
+    /** All have been taken: the call gives nothing back because of one of them, unless it waits for a place. */
     private List<Reservation> keep() {
+        if (waitsForPlace()) {
+            return List.of(taken);
+        }
         try {
-            for (int i = 0; i < claims.length; i++) {
-                if (!claims[i].isUndecided()) {
-                    taken[i].keep();
-                }
-            }
+            MemoryClaims.keep(claims, taken);
         } catch (RuntimeException | Error ex) {
             undo();
             throw ex;
         }
         return List.of(taken);
+    }
+
+    private boolean waitsForPlace() {
+        return queued || Stream.of(taken).anyMatch(Later.class::isInstance);
     }
 
     private static <T> CompletableFuture<T> completed(T value) {
@@ -298,7 +301,7 @@ final class Transaction {
     private CompletableFuture<List<Reservation>> take(Group group, boolean isLast) {
         Claim[] all = group.numbers.stream().map(number -> claims[number]).toArray(Claim[]::new);
         if (group.inMemory) {
-            return completed(MemoryClaims.take(all, wait, queued));
+            return completed(MemoryClaims.take(waitsForPlace() ? MemoryClaims.undecided(all) : all, wait, queued));
         }
         if (all.length > 1 && takeTogether != null) {
             return takeTogether

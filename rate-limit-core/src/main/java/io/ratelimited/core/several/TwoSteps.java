@@ -93,8 +93,16 @@ final class TwoSteps extends JointReservation {
     boolean awaitNext() throws InterruptedException {
         Reservation places = second();
         places = places == null ? kept(AllOf.reserve(claims())) : places;
-        return places != null && places.await();
+        boolean admitted = places != null && places.await();
+        if (admitted) {
+            super.waited();
+        }
+        return admitted;
     }
+
+    /** The places of the second step may still reject the call. */
+    @Override
+    void waited() {}
 
     @Override
     void goOn(CompletableFuture<Boolean> answer) {
@@ -116,7 +124,7 @@ final class TwoSteps extends JointReservation {
     private void goOn(Reservation places, CompletableFuture<Boolean> answer) {
         try {
             CompletableFuture<Boolean> wait = places.awaitAsync();
-            follow(wait, () -> wait.cancel(false), answer, () -> answer.complete(true));
+            follow(wait, () -> wait.cancel(false), answer, () -> super.goOn(answer));
         } catch (RuntimeException | Error ex) {
             fail(answer, ex);
         }

@@ -2,6 +2,7 @@ package io.ratelimited.core.internals.memory;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.internals.memory.block.BlockRule;
+import java.util.function.LongPredicate;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -82,12 +83,25 @@ final class BlockCell extends Cell {
      *
      * @param now in the time of the budget
      * @param patience the longest wait that the policy allows
+     * @param deferred returns whether a rejection at a time is not to be judged yet
      */
-    synchronized Step reject(long permits, long now, long patience, long at) {
+    synchronized Step reject(long permits, long now, long patience, long at, LongPredicate deferred) {
         if (word == RETIRED) {
             return Step.MOVED;
         }
-        return parameters.byCharge ? Step.NONE : judge(permits, now, patience, at);
+        return parameters.byCharge ? Step.NONE : judge(permits, now, patience, at, deferred);
+    }
+
+    /** Begins a block, unless the key is blocked. */
+    synchronized Step offend(long at) {
+        if (word == RETIRED) {
+            return Step.MOVED;
+        }
+        if (!parameters.blocks || BlockRule.left(word, at) > 0) {
+            return Step.NONE;
+        }
+        word = parameters.rule.offend(word, at);
+        return Step.BEGUN;
     }
 
     /**
@@ -109,10 +123,10 @@ final class BlockCell extends Cell {
             }
             own = charged;
         }
-        return parameters.byCharge && patience >= 0 ? judge(1, now, patience, at) : Step.NONE;
+        return parameters.byCharge && patience >= 0 ? judge(1, now, patience, at, any -> false) : Step.NONE;
     }
 
-    private Step judge(long permits, long now, long patience, long at) {
+    private Step judge(long permits, long now, long patience, long at, LongPredicate deferred) {
         if (!parameters.blocks || BlockRule.left(word, at) > 0) {
             return Step.NONE;
         }
@@ -124,10 +138,10 @@ final class BlockCell extends Cell {
         if (judged == Step.BEGUN && known != null) {
             judged = judge(known.state(parameters.budget, now), permits, now, patience);
         }
-        if (judged == Step.BEGUN) {
-            word = parameters.rule.offend(word, at);
+        if (judged != Step.BEGUN) {
+            return judged;
         }
-        return judged;
+        return deferred.test(at) ? Step.NONE : offend(at);
     }
 
     private static Step judge(@Nullable Cell cell, long permits, long now, long patience) {

@@ -12,6 +12,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.Permits;
 import io.ratelimited.core.internals.memory.block.BlockObservers;
+import io.ratelimited.core.internals.memory.block.UndecidedCalls;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.time.Duration;
@@ -66,6 +67,7 @@ public class CellRateLimiter implements MemoryLimiter {
     private volatile boolean overdrawn;
 
     private final BlockObservers observers;
+    private final UndecidedCalls undecided;
     /** Whether any key has been blocked. */
     private volatile boolean blocked;
 
@@ -75,6 +77,7 @@ public class CellRateLimiter implements MemoryLimiter {
         this.whole = this;
         this.numbers = UnaryOperator.identity();
         this.observers = new BlockObservers();
+        this.undecided = new UndecidedCalls();
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
@@ -91,6 +94,7 @@ public class CellRateLimiter implements MemoryLimiter {
         this.whole = whole;
         this.numbers = numbers;
         this.observers = whole.observers;
+        this.undecided = whole.undecided;
         this.clock = whole.clock;
         this.waitingRoom = whole.waitingRoom;
         this.maximumKeys = whole.maximumKeys;
@@ -360,20 +364,22 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     private CellReservation reserveUnblocked(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
-        CellReservation first = reserveOnce(key, permits, whole.joined ? 0 : maxWaitNanos, patience);
+        CellReservation first = reserveOnce(reservation(key, permits, patience), whole.joined ? 0 : maxWaitNanos);
         if (!whole.joined || first.goesAtOnce()) {
             return first;
         }
         // It may wait for, or be refused by, permits that another call holds for a moment.
         first.cancel();
         return maxWaitNanos > 0
-                ? JointLocks.alone(whole, key, () -> reserveOnce(key, permits, maxWaitNanos, patience))
-                : JointLocks.again(whole, key, () -> reserveOnce(key, permits, 0, patience), Reservation::isRefused);
+                ? JointLocks.alone(whole, key, () -> reserveOnce(reservation(key, permits, patience), maxWaitNanos))
+                : JointLocks.again(
+                        whole, key, () -> reserveOnce(reservation(key, permits, patience), 0), Reservation::isRefused);
     }
 
-    private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos, long patience) {
+    private CellReservation reserveOnce(CellReservation reservation, long maxWaitNanos) {
+        Object key = reservation.key();
+        long permits = reservation.permits();
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
-        CellReservation reservation = reservation(key, permits, patience);
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = current();
@@ -477,7 +483,22 @@ public class CellRateLimiter implements MemoryLimiter {
                                 permits,
                                 now(cell.parameters()),
                                 WaitingRoom.longestWait(patience),
-                                clock.sinceBegin()));
+                                clock.sinceBegin(),
+                                at -> undecided.defers(key, at)));
+    }
+
+    /** Notes that a call holds permits, and may give them back because of another limit. */
+    void hold(Object key, CellReservation call) {
+        if (!limit().blocksByCharge()) {
+            undecided.add(key, call, clock.sinceBegin());
+        }
+    }
+
+    /** Notes that such a call is decided, if it is not yet. */
+    void decide(Object key, CellReservation call, boolean givesBack) {
+        if (undecided.decided(key, call, givesBack) && !limit().blocksByCharge()) {
+            begin(key, cell -> cell.offend(clock.sinceBegin()));
+        }
     }
 
     /**
@@ -548,6 +569,9 @@ public class CellRateLimiter implements MemoryLimiter {
             return rejected;
         }
         CellReservation asked = reservation(key, permits, patience);
+        if (asked instanceof CellReservation.Patient patient && call.isUndecided()) {
+            patient.beUndecided();
+        }
         CellParameters current = current();
         boolean calendar = current.followsCalendar();
         long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)
@@ -594,7 +618,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 return decided(reservation, cell, now, outcome);
             }
         }
-        return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos, reservation.patience());
+        return reserveOnce(reservation.again(), maxWaitNanos);
     }
 
     @Override
@@ -762,9 +786,12 @@ public class CellRateLimiter implements MemoryLimiter {
     public void reset(@Nullable Object stated) {
         Object key = cellKey(stated);
         for (String other : otherWindows) {
-            cells().reset(CellKeys.of(other, key), current());
+            Object named = CellKeys.of(other, key);
+            undecided.forget(named);
+            cells().reset(named, current());
         }
         if (key != null) {
+            undecided.forget(key);
             cells().reset(key, current());
         } else {
             synchronized (whole) {

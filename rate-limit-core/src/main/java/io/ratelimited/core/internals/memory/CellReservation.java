@@ -72,6 +72,11 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
         return 0;
     }
 
+    /** A reservation of the same call, for which no cell has been asked. */
+    CellReservation again() {
+        return new CellReservation(limiter, key, permits());
+    }
+
     /** Records when the permits were reserved, in the time of the cell. */
     void reservedAt(long now) {}
 
@@ -214,11 +219,64 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
     static final class Patient extends CellReservation {
 
         private final long patience;
+        private final Object of;
         private long reservedAt = UNKNOWN;
+        /** Whether another limit may yet reject the call. */
+        private volatile boolean undecided;
 
         Patient(CellRateLimiter limiter, Object key, long permits, long patience) {
             super(limiter, key, permits);
             this.patience = patience;
+            this.of = key;
+        }
+
+        void beUndecided() {
+            undecided = true;
+        }
+
+        @Override
+        CellReservation again() {
+            Patient again = new Patient(super.limiter, of, permits(), patience);
+            again.undecided = undecided;
+            return again;
+        }
+
+        @Override
+        void decided(Cell decider, long result) {
+            super.decided(decider, result);
+            if (undecided && result >= 0) {
+                super.limiter.hold(of, this);
+            }
+        }
+
+        private void decide(boolean givesBack) {
+            if (undecided) {
+                undecided = false;
+                super.limiter.decide(of, this, givesBack);
+            }
+        }
+
+        @Override
+        public void keep() {
+            decide(false);
+        }
+
+        @Override
+        public void cancel() {
+            super.cancel();
+            decide(true);
+        }
+
+        @Override
+        public void settle(long cost, boolean mayBlock) {
+            super.settle(cost, mayBlock);
+            decide(false);
+        }
+
+        @Override
+        public void release() {
+            super.release();
+            decide(false);
         }
 
         @Override

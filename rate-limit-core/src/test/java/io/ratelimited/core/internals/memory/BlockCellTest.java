@@ -22,7 +22,7 @@ class BlockCellTest {
 
     private void violate() {
         assertThat(cell.take(5, 0)).isZero();
-        assertThat(cell.reject(1, 0, 0, 0)).isEqualTo(BlockCell.Step.BEGUN);
+        assertThat(cell.reject(1, 0, 0, 0, at -> false)).isEqualTo(BlockCell.Step.BEGUN);
     }
 
     /** The budget is full again long before the block ends: whoever looked before the violation must not drop it. */
@@ -34,7 +34,7 @@ class BlockCellTest {
         assertThat(cell.retireIfInitial(30 * SECOND - 1)).isFalse();
         assertThat(cell.keepsBlock(30 * SECOND)).isFalse();
         assertThat(cell.retireIfInitial(30 * SECOND)).isTrue();
-        assertThat(cell.reject(1, 30 * SECOND, 0, 30 * SECOND)).isEqualTo(BlockCell.Step.MOVED);
+        assertThat(cell.reject(1, 30 * SECOND, 0, 30 * SECOND, at -> false)).isEqualTo(BlockCell.Step.MOVED);
     }
 
     @Test
@@ -54,7 +54,7 @@ class BlockCellTest {
         CellParameters first = CellFactory.parameters(window, 0, 0);
         BlockCell blocked = (BlockCell) first.initial(0);
         assertThat(blocked.take(5, 0)).isZero();
-        assertThat(blocked.reject(1, 0, 0, 0)).isEqualTo(BlockCell.Step.BEGUN);
+        assertThat(blocked.reject(1, 0, 0, 0, at -> false)).isEqualTo(BlockCell.Step.BEGUN);
         for (String rate : new String[] {"7/m", "7/h"}) {
             CellParameters next =
                     CellFactory.parameters(window.toBuilder().rate(rate).build(), 0, 0);
