@@ -209,10 +209,11 @@ public final class Limit {
     /**
      * How long a key is blocked after its first violation: until then, every call of the key is rejected. Longer than 0s, at
      * most {@link #blockMax}; null for no blocks. A violation is a call that the limit rejects because it would have to wait
-     * longer than its {@link Call#patienceNanos patience}; see also {@link #blocksByCharge}. A violation after a block starts
-     * a longer one. A rejection is not a violation if the call needs more permits than the limit can ever admit, if the limit
-     * is closed, if only a queue position or a thread is missing, or if the usage of other keys has caused it. Calls without
-     * a key are never blocked.
+     * longer than its {@link Call#patienceNanos patience}, or because the queue of a {@link Algorithm#LEAKY_BUCKET} is full;
+     * see also {@link #blocksByCharge}. A violation after a block starts a longer one. A rejection is not a violation if the
+     * call asks for no permit, or for more than the limit can ever admit, if the limit is closed, if only a position of {@link
+     * #maxWaiting} or a thread is missing, or if the usage of other keys has caused it, or permits that
+     * their call refunds because of another limit. Calls without a key are never blocked.
      */
     public @Nullable Duration block() {
         return (Duration) set.get(Attribute.BLOCK);

@@ -169,10 +169,11 @@ public @interface RateLimited {
     /**
      * How long a key is blocked after its first violation, such as {@code 1m}, up to {@link #blockMax}; {@code 0s} for no
      * blocks. Every call of the key is rejected until then, unless {@link #blockUnless} exempts it. A violation is a call that
-     * the limit itself rejects, because it would have to wait longer than {@link #maxWait}. With {@link #charge}, a violation
-     * is only a charge after which the charged permits leave no permit. Only for limits with a {@link #key}; not for {@link
-     * Algorithm#CONCURRENCY}, and with {@link #charge} not for {@link Algorithm#LEAKY_BUCKET}, {@link
-     * Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}. Default: no blocks.
+     * the limit itself rejects, because it would have to wait longer than {@link #maxWait}, or because the {@link #burst} of a
+     * {@link Algorithm#LEAKY_BUCKET} is full. With {@link #charge}, a violation is only a charge after which the charged
+     * permits leave no permit. Only for limits with a {@link #key}; not for {@link Algorithm#CONCURRENCY}, and with {@link
+     * #charge} not for {@link Algorithm#LEAKY_BUCKET}, {@link Algorithm#SMOOTH_BURSTY} and {@link Algorithm#WARM_UP}. Default:
+     * no blocks.
      */
     String block() default "";
 
