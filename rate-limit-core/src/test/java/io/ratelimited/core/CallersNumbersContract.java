@@ -363,6 +363,68 @@ public abstract class CallersNumbersContract {
         assertThat(large.tryAcquire("k", 50)).isTrue();
     }
 
+    /** What a window or log counts is the same under all numbers. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aWindowGetsBackWhatACallHasNotUsedWhateverNumbersItsCallerHasByThen(Algorithm algorithm) {
+        RateLimiter limiter = limiters(Limit.of("flights-" + algorithm, algorithm)
+                        .rate("1000/h")
+                        .build())
+                .get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("2000/h"));
+        for (String key : new String[] {"k", "blocked"}) {
+            Reservation first = own.reserve(key, 900, 0);
+            Reservation second = own.reserve(key, 50, 0);
+            assertThat(limiter.tryAcquire(key, 2)).isTrue();
+            first.settle(10);
+            assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(1_000 - 62);
+            assertThat(own.tryAcquire(key, 1)).isTrue();
+            second.cancel();
+            second.cancel();
+            assertThat(own.peek(key, 1, 0).remaining()).isEqualTo(2_000 - 13);
+        }
+    }
+
+    /** Nothing comes back twice, or is given back that is not in the window any more. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aWindowHasExactlyWhatItsCallsHaveUsedWhileTheirNumbersChange(Algorithm algorithm) {
+        RateLimiter limiter = limiters(Limit.of("exactly-" + algorithm, algorithm)
+                        .rate("100/h")
+                        .block(Duration.ofMinutes(1))
+                        .build())
+                .get(0);
+        RateLimiter largest = limiter.ofCallers(CallerLimit.of("400/h"));
+        List<RateLimiter> numbers = List.of(limiter, limiter.ofCallers(CallerLimit.of("200/h")), largest);
+        Random random = new Random(algorithm.ordinal());
+        List<Reservation> open = new ArrayList<>();
+        List<Long> reserved = new ArrayList<>();
+        long used = 0;
+        for (int step = 0; step < 300; step++) {
+            if (open.isEmpty() || (used < 50 && random.nextBoolean())) {
+                long permits = 1L + random.nextInt(9);
+                open.add(numbers.get(random.nextInt(numbers.size())).reserve("k", permits, 0));
+                assertThat(open.get(open.size() - 1).isRefused()).isFalse();
+                reserved.add(permits);
+                used += permits;
+            } else {
+                int ended = random.nextInt(open.size());
+                long counted = reserved.remove(ended);
+                long cost = random.nextLong(counted + 1);
+                open.remove(ended).settle(cost);
+                used -= counted - cost;
+                if (used > 40) {
+                    limiter.reset("k");
+                    open.forEach(call -> call.settle(0));
+                    open.clear();
+                    reserved.clear();
+                    used = 0;
+                }
+            }
+            assertThat(largest.peek("k", 1, 0).remaining()).isEqualTo(400 - used);
+        }
+    }
+
     @Test
     void resettingAKeyForgetsWhatItHasUsedAndNotItsNumbers() {
         RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);

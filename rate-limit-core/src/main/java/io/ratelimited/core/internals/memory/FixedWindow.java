@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * A counter per window of the calendar. One word: the index of the last window anyone has a permit in, and how many are
  * taken there. A call that waits takes its permits in the first later window with room for all of them.
  */
-final class FixedWindow extends Cell {
+class FixedWindow extends Cell {
 
     private static final VarHandle WORD;
     private static final long RETIRED = Long.MIN_VALUE;
@@ -35,8 +35,39 @@ final class FixedWindow extends Cell {
         this.word = word;
     }
 
+    /** A cell that continues another one with other numbers of the same limit. */
+    private static final class Continuing extends FixedWindow {
+
+        private final FixedWindow origin;
+
+        private Continuing(Parameters parameters, long word, FixedWindow origin) {
+            super(parameters, word);
+            this.origin = origin;
+        }
+
+        @Override
+        FixedWindow origin() {
+            return origin;
+        }
+
+        @Override
+        Cell compacted() {
+            return copy();
+        }
+    }
+
+    /** The first of the cells that continue one another: what was taken in one of them is in the last, and comes back to it. */
+    FixedWindow origin() {
+        return this;
+    }
+
     @Override
-    Parameters parameters() {
+    final boolean hasOriginOf(Cell other) {
+        return other instanceof FixedWindow that && origin() == that.origin();
+    }
+
+    @Override
+    final Parameters parameters() {
         return parameters;
     }
 
@@ -98,12 +129,14 @@ final class FixedWindow extends Cell {
      */
     @Override
     boolean giveBack(Grant grant, long permits, long now) {
-        for (long before = word; before != RETIRED && before >> parameters.bits == grant.mark(); before = word) {
-            if (parameters.taken(before) == parameters.maxTaken || WORD.compareAndSet(this, before, before - permits)) {
-                break;
-            }
+        long before = word;
+        while (before != RETIRED
+                && before >> parameters.bits == grant.mark()
+                && parameters.taken(before) != parameters.maxTaken
+                && !WORD.compareAndSet(this, before, before - permits)) {
+            before = word;
         }
-        return true;
+        return before != RETIRED;
     }
 
     /** In the present window, or in the last one that a waiting call was granted; the count may exceed the limit. */
@@ -148,7 +181,7 @@ final class FixedWindow extends Cell {
 
     @Override
     Cell retire() {
-        return new FixedWindow(parameters, (long) WORD.getAndSet(this, RETIRED));
+        return new Continuing(parameters, (long) WORD.getAndSet(this, RETIRED), origin());
     }
 
     @Override
@@ -310,11 +343,15 @@ final class FixedWindow extends Cell {
         /** After a step back, a cell more than a window ahead goes on in the present one, with what is taken. */
         @Override
         Cell resume(Cell before, long at) {
-            long word = ((FixedWindow) before).word;
+            FixedWindow known = (FixedWindow) before;
+            long word = known.word;
             Window back = steppedBackTo;
-            return new FixedWindow(
-                    this,
-                    back != null && start(word >> bits) - at > period ? (back.index << bits) + taken(word) : word);
+            if (back != null && start(word >> bits) - at > period) {
+                return new FixedWindow(this, (back.index << bits) + taken(word));
+            }
+            return known.parameters().whole() == whole()
+                    ? new Continuing(this, word, known.origin())
+                    : new FixedWindow(this, word);
         }
 
         @Override

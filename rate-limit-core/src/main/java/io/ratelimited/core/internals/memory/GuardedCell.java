@@ -20,6 +20,8 @@ abstract class GuardedCell extends Cell {
     private volatile long admitted;
     /** Guarded by this. */
     private boolean retired;
+    /** Identifies the cells that continue one another; null for a cell that no other one continues, or is continued by. */
+    private volatile @Nullable Object origin;
 
     @Override
     final long reserve(long permits, long now, long maxWait, @Nullable Grant into) {
@@ -64,11 +66,25 @@ abstract class GuardedCell extends Cell {
 
     @Override
     final synchronized boolean giveBack(Grant grant, long permits, long now) {
-        if (!retired) {
-            undo(grant, permits);
-            changed();
+        if (retired) {
+            return false;
         }
+        undo(grant, permits);
+        changed();
         return true;
+    }
+
+    @Override
+    final boolean hasOriginOf(Cell other) {
+        return origin != null && other instanceof GuardedCell that && origin == that.origin;
+    }
+
+    /** Continues a cell that counts by other numbers of the same limit: what was taken there is in this cell, and comes back to it. */
+    final GuardedCell continuing(GuardedCell before) {
+        if (before.parameters().whole() == parameters().whole()) {
+            origin = before.origin;
+        }
+        return this;
     }
 
     @Override
@@ -101,7 +117,12 @@ abstract class GuardedCell extends Cell {
     final synchronized Cell retire() {
         retired = true;
         changed();
-        return twin();
+        GuardedCell twin = twin();
+        if (origin == null) {
+            origin = new Object();
+        }
+        twin.origin = origin;
+        return twin;
     }
 
     @Override
@@ -120,7 +141,7 @@ abstract class GuardedCell extends Cell {
     }
 
     /** A cell with the state of this one, read under the monitor. */
-    abstract Cell twin();
+    abstract GuardedCell twin();
 
     /** The other cell is copied first: no thread holds the monitors of two cells. */
     @Override

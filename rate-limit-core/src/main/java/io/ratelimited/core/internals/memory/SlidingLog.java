@@ -331,7 +331,7 @@ final class SlidingLog extends GuardedCell {
         @Override
         Cell resume(Cell before, long at) {
             SlidingLog log = (SlidingLog) before;
-            return new SlidingLog(this, log.toArray(), log.total);
+            return new SlidingLog(this, log.toArray(), log.total).continuing(log);
         }
 
         @Override

@@ -236,7 +236,8 @@ final class SlidingWindow extends GuardedCell {
 
         @Override
         Cell resume(Cell before, long at) {
-            return ((SlidingWindow) before).under(this);
+            SlidingWindow window = (SlidingWindow) before;
+            return window.under(this).continuing(window);
         }
 
         @Override
