@@ -8,6 +8,7 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.redis.OnFailure;
@@ -190,6 +191,86 @@ class LateRepliesTest {
         server.release();
         server.ticker.advance(Duration.ofSeconds(5));
         assertThat(Stream.generate(() -> admitsLate(limiter)).limit(20)).containsOnlyOnce(false);
+    }
+
+    @Test
+    void aCallThatAnOutageHasRejectedCostsNothingIfItsPermitsComeBack() {
+        Limit limit = Limit.of("rejected", Algorithm.TOKEN_BUCKET).rate("8/d").build();
+        try (RedisBackend node = server.node("one of two", 2)) {
+            RateLimiter limiter = node.limiter(limit, RedisLimitOptions.DEFAULTS);
+            assertThat(admittedInOutage(limiter, 3, 2)).isEqualTo(3);
+            assertThat(left(limiter)).isEqualTo(5);
+            assertThat(admittedInOutage(limiter, 4, 1)).isEqualTo(4);
+            assertThat(left(limiter)).isEqualTo(1);
+            // Redis pays for one, and the others are debt. The node gives nothing that it has not got.
+            assertThat(admittedInOutage(limiter, 1, 1, 3, 2)).isEqualTo(4);
+            assertThat(left(limiter)).isZero();
+            assertThat(admittedInOutage(limiter, 1)).isZero();
+        }
+    }
+
+    @Test
+    void onlyThePermitsThatACallHasLackedAreTakenForTheNext() {
+        Limit limit =
+                Limit.of("lacked", Algorithm.TOKEN_BUCKET).rate("1/s").burst(8).build();
+        try (RedisBackend node = server.node("one of two", 2)) {
+            RateLimiter limiter = node.limiter(limit, RedisLimitOptions.DEFAULTS);
+            server.hold();
+            assertThat(admitted(limiter, 4)).isEqualTo(4);
+            server.ticker.advance(Duration.ofMinutes(1));
+            assertThat(admitted(limiter, 4)).isEqualTo(4);
+            server.ticker.advance(Duration.ofSeconds(2));
+            assertThat(admitted(limiter, 3)).isZero();
+            server.release();
+            server.ticker.advance(Duration.ofSeconds(1));
+            assertThat(left(limiter)).isEqualTo(8 - 4 - 2 + 1);
+        }
+    }
+
+    @Test
+    void aCallThatABlockRejectsInAnOutageLacksNoPermits() {
+        Limit limit = Limit.of("blocked", Algorithm.TOKEN_BUCKET)
+                .rate("5/d")
+                .block(Duration.ofHours(1))
+                .build();
+        RateLimiter limiter = limiters(List.of(limit), OnFailure.LOCAL).get(0);
+        assertThat(limiter.reserve("k", 4, 0).isRefused()).isFalse();
+        assertThat(limiter.reserve("k", 2, 0).decision().blocked()).isTrue();
+        RateLimiter memory = new InMemoryRateLimiter(limit("memory", Algorithm.TOKEN_BUCKET), server.ticker, 10);
+        assertThat(memory.reserve("k", 5, 0).isRefused()).isFalse();
+        server.ticker.advance(Duration.ofSeconds(2));
+        server.hold();
+        CompletableFuture<Reservation> asked =
+                AllOf.reserveAsync(claims(List.of(memory, limiter))).toCompletableFuture();
+        server.ticker.advance(Node.TIMEOUT);
+        assertThat(AllOf.refusals(asked.join())[1])
+                .matches(Decision::blocked)
+                .extracting(Decision::source)
+                .isEqualTo(Source.FALLBACK);
+        server.release();
+        server.ticker.advance(Duration.ofSeconds(5));
+        limiter.update(limit("blocked", Algorithm.TOKEN_BUCKET));
+        assertThat(left(limiter)).isEqualTo(1);
+    }
+
+    private long admittedInOutage(RateLimiter limiter, long... calls) {
+        server.hold();
+        long admitted = admitted(limiter, calls);
+        server.release();
+        server.ticker.advance(Duration.ofSeconds(5));
+        return admitted;
+    }
+
+    /** Returns the permits that the node admits, in calls with so many, while it waits for Redis. */
+    private long admitted(RateLimiter limiter, long... calls) {
+        long admitted = 0;
+        for (long permits : calls) {
+            CompletableFuture<Reservation> asked =
+                    limiter.reserveAsync("k", permits, 0).toCompletableFuture();
+            server.ticker.advance(Node.TIMEOUT);
+            admitted += asked.join().isRefused() ? 0 : permits;
+        }
+        return admitted;
     }
 
     @Test

@@ -206,7 +206,9 @@ final class LocalFallback {
             Decision refusal) {
         Share share = local(current, name);
         CellRateLimiter own = share.limiter();
-        oweLacked(current, latest, current.fullName(name), wanted.permits(), refusal, Bucket.of(share, text, 0));
+        if (!refusal.blocked()) {
+            oweLacked(current, latest, current.fullName(name), wanted.permits(), refusal, Bucket.of(share, text, 0));
+        }
         own.refused(Claim.of(own, text, wanted.permits(), wanted.maxWait()), refusal);
         if (text == null
                 || refusal.blocked()
@@ -320,7 +322,7 @@ final class LocalFallback {
         }
     }
 
-    /** Has Redis asked for the permits of a call that this node's share has rejected. */
+    /** Has Redis asked for the permits that this node's share lacked for a call, and has therefore rejected it. */
     private void oweLacked(
             ScriptParameters current,
             Supplier<ScriptParameters> latest,
@@ -328,8 +330,9 @@ final class LocalFallback {
             long permits,
             Decision refusal,
             @Nullable Bucket bucket) {
-        if (bucket != null && permits > 0 && refusal.retryAfter() != null) {
-            owe(fullName, spent(current, latest, 0, 0, 0, permits, bucket));
+        long lacked = permits - refusal.remaining();
+        if (bucket != null && lacked > 0 && refusal.retryAfter() != null) {
+            owe(fullName, spent(current, latest, 0, 0, 0, lacked, bucket));
         }
     }
 

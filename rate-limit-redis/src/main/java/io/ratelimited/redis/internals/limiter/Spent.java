@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
  * @param calls number of calls with {@code admitted}
  * @param admitted permits given away here
  * @param excess permits that calls used beyond their reservations, wherever these were made
- * @param lacked permits of the last call that the share has rejected, to be taken in Redis for the next if it has them
+ * @param lacked permits that the share lacked for the last call, if it has rejected that; those that do not come back are
+ *     taken in Redis for the next one, if it has them
  * @param bucket of this node that has given the permits away; null if it gets nothing back
  */
 record Spent(
@@ -83,13 +84,13 @@ record Spent(
                 calls + last.calls,
                 sum(admitted, last.admitted),
                 sum(excess, last.excess),
-                last.lacked > 0 ? last.lacked : lacked,
+                last.calls > 0 ? 0 : last.lacked > 0 ? last.lacked : lacked,
                 Bucket.both(bucket, last.bucket));
     }
 
     @Nullable
     Spent less(long unused) {
-        return admitted <= unused && excess == 0 && lacked == 0
+        return admitted <= unused && excess == 0 && lacked <= unused
                 ? null
                 : new Spent(
                         parameters,
@@ -99,7 +100,7 @@ record Spent(
                         calls,
                         Math.max(0, admitted - unused),
                         excess,
-                        lacked,
+                        Math.max(0, lacked - unused),
                         bucket);
     }
 
@@ -123,7 +124,20 @@ record Spent(
         if (permits() > 0) {
             current.appendDecided(args, sum(chargedOfAdmitted(), excess), 0, bucket == null ? "" : "+");
         }
-        return lacked > 0 ? current.appendDecided(args, lacked, 0, "?") : args;
+        long missing = missing();
+        return missing > 0 ? current.appendDecided(args, missing, 0, "?") : args;
+    }
+
+    /** Permits that come back if Redis would have admitted the calls instead. */
+    private long back() {
+        return bucket != null && permits() > 0 && (calls <= 1 || paysForItself())
+                ? Math.max(0, sum(chargedOfAdmitted(), bucket.excess) - bucket.refilled())
+                : 0;
+    }
+
+    /** Permits to be taken for the next call: Redis has none for it either if none come back for the others. */
+    private long missing() {
+        return Math.max(0, lacked - back());
     }
 
     /** The numbers of now, if they have the same state: those of before would make a bucket that has grown as small as it was. */
@@ -138,11 +152,9 @@ record Spent(
             return;
         }
         List<?> outcomes = reply.get(0) instanceof List ? reply : List.of(reply);
-        long back = permits() > 0 && isAdmitted(outcomes.get(0)) && (calls <= 1 || paysForItself())
-                ? Math.max(0, sum(chargedOfAdmitted(), bucket.excess) - bucket.refilled())
-                : 0;
-        if (lacked > 0 && isAdmitted(outcomes.get(outcomes.size() - 1))) {
-            back = sum(back, lacked);
+        long back = permits() > 0 && isAdmitted(outcomes.get(0)) ? back() : 0;
+        if (missing() > 0 && isAdmitted(outcomes.get(outcomes.size() - 1))) {
+            back = sum(back, missing());
         }
         if (back > 0) {
             bucket.limiter.refill(bucket.text, back);
