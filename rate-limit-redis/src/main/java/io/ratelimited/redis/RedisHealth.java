@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param since the time since which Redis decides, or is unavailable
  * @param lastError the last failure; null if there was none
  * @param calls script calls that were sent to Redis
- * @param timeouts script calls without a response within the timeout, and calls under several limits whose script calls took longer
+ * @param timeouts script calls without a response within the timeout, and calls whose script calls took longer
  *     than that together
  * @param errors calls that failed for another reason
  * @param nodes number of nodes that share the limits, counted or expected; 0 if it is not known yet

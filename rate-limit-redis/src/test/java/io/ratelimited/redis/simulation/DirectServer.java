@@ -11,6 +11,7 @@ import io.ratelimited.redis.internals.connection.Script;
 import io.ratelimited.redis.internals.connection.ScriptArguments;
 import io.ratelimited.redis.internals.connection.SentArguments;
 import io.ratelimited.redis.internals.connection.Threads;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -34,6 +35,7 @@ final class DirectServer implements RedisConnector {
     private final Deque<Runnable> held = new ArrayDeque<>();
 
     private boolean holding;
+    private Duration roundTrip = Duration.ZERO;
 
     Store store() {
         return server.store();
@@ -42,6 +44,11 @@ final class DirectServer implements RedisConnector {
     /** Lets the replies to come wait. */
     void hold() {
         holding = true;
+    }
+
+    /** Lets each reply to come take so long. */
+    void delay(Duration time) {
+        roundTrip = time;
     }
 
     /** Lets the replies that wait never come. */
@@ -122,7 +129,9 @@ final class DirectServer implements RedisConnector {
                 held.add(() -> reply.completeExceptionally(
                         new RedisCommandExecutionException("ERR user_script:1: attempt to run " + ex)));
             }
-            if (!holding) {
+            if (!roundTrip.isZero()) {
+                ticker.schedule(ticker.nanos() + roundTrip.toNanos(), held.removeLast());
+            } else if (!holding) {
                 release();
             }
             return reply;

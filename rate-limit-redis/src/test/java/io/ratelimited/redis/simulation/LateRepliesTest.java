@@ -24,6 +24,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -271,6 +272,69 @@ class LateRepliesTest {
             admitted += asked.join().isRefused() ? 0 : permits;
         }
         return admitted;
+    }
+
+    /** Asks eight times for a permit of one key, every two milliseconds. */
+    private List<Source> sources(RateLimiter limiter) {
+        List<CompletableFuture<Reservation>> asked = new ArrayList<>();
+        for (int call = 0; call < 8; call++) {
+            asked.add(limiter.reserveAsync("k", 1, 0).toCompletableFuture());
+            server.ticker.advance(Duration.ofMillis(2));
+        }
+        server.ticker.advance(Node.TIMEOUT);
+        return asked.stream().map(one -> one.join().decision().source()).toList();
+    }
+
+    /** A call that waited for the reply to another one would wait for two round trips. */
+    @ParameterizedTest
+    @CsvSource({"1, 8", "15, 2", "20, 8", "30, 8", "45, 8"})
+    void repliesInTimeDecideAllCallsOfAKeyHoweverFarRedisIs(int roundTripMillis, int commands) {
+        server.delay(Duration.ofMillis(roundTripMillis));
+        try (RedisBackend far = server.node("far")) {
+            server.ticker.advance(Duration.ofMillis(1_500));
+            Limit limit = Limit.of("far", Algorithm.SLIDING_LOG).rate("8/d").build();
+            RateLimiter limiter = far.limiter(limit, RedisLimitOptions.DEFAULTS);
+            long before = far.health().calls();
+            assertThat(sources(limiter)).containsOnly(Source.REDIS);
+            assertThat(far.health().timeouts()).isZero();
+            assertThat(far.health().calls() - before).isEqualTo(commands);
+        }
+    }
+
+    @Test
+    void aLeaseOfAKeyIsTakenByOneCommandWhereSeveralArePending() {
+        server.delay(Duration.ofMillis(30));
+        try (RedisBackend far = server.node("far")) {
+            server.ticker.advance(Duration.ofMillis(1_500));
+            Limit limit =
+                    Limit.of("leased", Algorithm.TOKEN_BUCKET).rate("6000/m").build();
+            RateLimiter limiter = far.limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(0.05));
+            List<CompletableFuture<Reservation>> asked = new ArrayList<>();
+            for (int call = 0; call < 1_000; call++) {
+                asked.add(limiter.reserveAsync("k", 1, 0).toCompletableFuture());
+                server.ticker.advance(Duration.ofMillis(2));
+            }
+            server.ticker.advance(Node.TIMEOUT);
+            assertThat(asked.stream().map(one -> one.join().decision().source()))
+                    .containsOnly(Source.REDIS, Source.LEASE)
+                    .filteredOn(Source.LEASE::equals)
+                    .hasSizeGreaterThan(500);
+            server.delay(Duration.ZERO);
+            // All that is not there was used by the calls, or is in one lease of a second.
+            assertThat(left(limiter)).isGreaterThan(6_000 - 1_000 - 100);
+        }
+    }
+
+    @Test
+    void healthCountsCallsThatAreNotDecidedInTimeBecauseTheyWaitedForTheReplyToAnother() {
+        RateLimiter limiter = limiters(List.of(limit("slow", Algorithm.SLIDING_LOG)), OnFailure.LOCAL)
+                .get(0);
+        server.delay(Duration.ofMillis(30));
+        assertThat(sources(limiter))
+                .contains(Source.REDIS)
+                .filteredOn(Source.FALLBACK::equals)
+                .hasSize(4);
+        assertThat(backend.health().timeouts()).isEqualTo(4);
     }
 
     @Test

@@ -225,7 +225,7 @@ final class CommandSender {
                 if (failure != null) {
                     failed(link, target, Replies.cause(failure));
                 } else {
-                    target.answered();
+                    target.answered(sentAt);
                     reading.set(reading.get() + 1);
                     try {
                         if (!complete(value)) {

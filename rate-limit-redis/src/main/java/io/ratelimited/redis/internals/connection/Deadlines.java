@@ -39,7 +39,7 @@ final class Deadlines {
         void expire();
     }
 
-    private record TimedFuture(CompletableFuture<?> future, long deadline) implements Timed {
+    private record TimedFuture(CompletableFuture<?> future, long deadline, Runnable late) implements Timed {
 
         @Override
         public boolean isDone() {
@@ -48,8 +48,8 @@ final class Deadlines {
 
         @Override
         public void expire() {
-            if (!future.isDone()) {
-                future.completeExceptionally(new TimeoutException("Redis did not respond in time"));
+            if (future.completeExceptionally(new TimeoutException("Redis did not respond in time"))) {
+                late.run();
             }
         }
     }
@@ -65,9 +65,9 @@ final class Deadlines {
         return begin + timeoutNanos;
     }
 
-    /** Fails a future that is not done in time. */
-    void limit(CompletableFuture<?> future) {
-        add(new TimedFuture(future, of(threads.nanos())));
+    /** Fails a future that is not done in time, and then runs a task. */
+    void limit(CompletableFuture<?> future, Runnable late) {
+        add(new TimedFuture(future, of(threads.nanos()), late));
     }
 
     void add(Timed timed) {

@@ -156,9 +156,9 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.mayRunCallers();
     }
 
-    /** Fails a future that is not done within the timeout. */
-    public void limitTime(CompletableFuture<?> future) {
-        deadlines.limit(future);
+    /** Fails a future that is not done within the timeout, and then runs a task that does not block. */
+    public void limitTime(CompletableFuture<?> future, Runnable late) {
+        deadlines.limit(future, late);
     }
 
     public Health health() {
@@ -204,6 +204,12 @@ public final class GuardedConnection implements AutoCloseable {
     public boolean isOut(String key) {
         Server server = primaries.of(key);
         return isDown() || server == null || server.isOut();
+    }
+
+    /** Returns whether the server that has a key is too far for a call to wait for two replies, one after the other. */
+    public boolean isFar(String key) {
+        Server server = primaries.of(key);
+        return server != null && server.isFar();
     }
 
     /** The address of the server that has a key; empty where there is a single primary, or none is known. */

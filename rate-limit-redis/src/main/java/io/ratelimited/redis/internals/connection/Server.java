@@ -91,6 +91,8 @@ final class Server {
     private @Nullable RedisLink counted;
     /** Time at which the server last answered: {@link Threads#nanos}. */
     private volatile long heardAt;
+    /** The shortest time of a reply on the connection: what the network takes, whatever the server has to do. */
+    private volatile long roundTrip;
 
     private volatile @Nullable Throwable lastFailure;
     /** The outage of which the owner has heard. */
@@ -215,6 +217,7 @@ final class Server {
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
             usedSince = threads.nanos();
+            roundTrip = Long.MAX_VALUE;
             everUsed = true;
         }
         awaited.complete(made);
@@ -276,6 +279,18 @@ final class Server {
             lastFailure = reason;
             announce(reason);
         }
+    }
+
+    /** Returns whether two replies, one after the other, are hardly there within the timeout. */
+    boolean isFar() {
+        long shortest = roundTrip;
+        return shortest > timeoutNanos / 3 && shortest != Long.MAX_VALUE;
+    }
+
+    /** Notes that the server has answered a command that was sent at a value of {@link Threads#nanos}. */
+    void answered(long sentAt) {
+        answered();
+        roundTrip = Math.min(roundTrip, heardAt - sentAt);
     }
 
     /** Notes that the server has answered a command. */

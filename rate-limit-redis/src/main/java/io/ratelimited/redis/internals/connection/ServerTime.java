@@ -140,7 +140,7 @@ final class ServerTime {
     /** In nanoseconds since 1970. */
     private CompletableFuture<Long> time() {
         CompletableFuture<List<Object>> reply = Replies.of(plainTime).copy();
-        deadlines.limit(reply);
+        deadlines.limit(reply, () -> {});
         return reply.thenApply(ServerTime::nanos);
     }
 

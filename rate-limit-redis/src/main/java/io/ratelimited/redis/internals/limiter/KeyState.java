@@ -14,8 +14,9 @@ import org.jspecify.annotations.Nullable;
  * this.
  *
  * <ol>
- *   <li>K1 One script call is pending at the most. The calls that come meanwhile are decided together by the next one, in
- *       their order, those of other numbers by one of their own. No call is held back to fill a batch.
+ *   <li>K1 One script call is pending at the most, unless the server is too far for a call to wait for the reply to another.
+ *       The calls that come meanwhile are decided together by the next one, in their order, those of other numbers by one of
+ *       their own. No call is held back to fill a batch.
  *   <li>K2 A refusal is remembered only if its command was sent after this state was made, and after permits last came back:
  *       otherwise there may be more permits than the refusal says.
  *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: permits that are taken or come back end it.
@@ -35,8 +36,8 @@ final class KeyState {
     private final String name;
     /** Empty and unchangeable until a call joins: most states outlive their calls. */
     private List<PermitRequest> waiting = List.of();
-    /** A script call is pending, or the calls of one are being answered. */
-    private boolean busy;
+    /** Script calls that are pending, or whose calls are being answered. */
+    private int busy;
     /** Out of {@link Keys}, and of no more use. */
     private boolean ended;
     /** K2: refusals of commands that were sent before this are not remembered. */
@@ -47,6 +48,8 @@ final class KeyState {
     private List<Peek> peeks = List.of();
     /** Null until somebody asks under a limit that tolerates leases. */
     private @Nullable Lease lease;
+    /** A wish for permits in advance is pending. */
+    private boolean wishing;
 
     private KeyState(String name, long now) {
         this.name = name;
@@ -68,7 +71,8 @@ final class KeyState {
         SENDS
     }
 
-    synchronized Joined join(PermitRequest call) {
+    /** @param mayWait whether the call has the time to wait for the reply to another one */
+    synchronized Joined join(PermitRequest call, boolean mayWait) {
         if (ended) {
             return Joined.NOT;
         }
@@ -76,15 +80,17 @@ final class KeyState {
             waiting = new ArrayList<>(4);
         }
         waiting.add(call);
-        boolean sends = !busy;
-        busy = true;
-        return sends ? Joined.SENDS : Joined.WAITS;
+        if (busy > 0 && mayWait) {
+            return Joined.WAITS;
+        }
+        busy++;
+        return Joined.SENDS;
     }
 
-    /** The calls of the next command, for the only one who sends; null if there are none, and nobody sends any more. */
+    /** The calls of the next command, for one who sends; null if there are none, and it sends no more. */
     synchronized @Nullable List<PermitRequest> next() {
         if (waiting.isEmpty()) {
-            busy = false;
+            busy--;
             return null;
         }
         List<PermitRequest> all = waiting;
@@ -127,6 +133,7 @@ final class KeyState {
         if (refused >= 0) {
             refused(batch.get(refused), replies[first + refused], sentAt, Lease.Wish.hold(wish), List.of());
         }
+        settled(wish);
         if (wish != null && lease != null) {
             lease.answered(wish, replies[replies.length - 1]);
         }
@@ -181,9 +188,19 @@ final class KeyState {
         }
     }
 
-    /** See {@link Lease#wish}. */
+    /** See {@link Lease#wish}. None while another one is pending, of which the permits would be lost. */
     synchronized Lease.@Nullable Wish wish(ScriptParameters current, long length, int sharers, long now) {
-        return lease == null || length == 0 ? null : lease.wish(current, length, sharers, now);
+        if (lease == null || length == 0 || wishing) {
+            return null;
+        }
+        Lease.Wish wish = lease.wish(current, length, sharers, now);
+        wishing = wish != null;
+        return wish;
+    }
+
+    /** Notes that the command of a wish has been decided, or has failed. */
+    synchronized void settled(Lease.@Nullable Wish wish) {
+        wishing &= wish == null;
     }
 
     /**
@@ -246,7 +263,7 @@ final class KeyState {
     }
 
     private synchronized boolean end() {
-        ended |= !busy && denial == null && lease == null && peeks.isEmpty();
+        ended |= busy == 0 && denial == null && lease == null && peeks.isEmpty();
         return ended;
     }
 

@@ -99,7 +99,7 @@ final class MultiLimitCall {
     /** {@link #reserve} for callers that must not block. */
     CompletableFuture<List<Reservation>> reserveAsync(Callbacks callbacks) {
         CompletableFuture<List<Reservation>> asked = WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack);
-        context.connection().limitTime(asked);
+        context.connection().limitTime(asked, () -> {});
         return asked.handleAsync(
                 (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers(callbacks));
     }

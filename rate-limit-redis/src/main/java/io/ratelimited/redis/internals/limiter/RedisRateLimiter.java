@@ -187,7 +187,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return lookForNothing("ask", text, wanted).thenApply(reply -> reservation(name, text, wanted, reply));
         }
         PermitRequest request = submit(name, text, wanted);
-        connection().limitTime(request);
+        connection().limitTime(request, connection().health()::timedOut);
         return request.thenApply(reply -> reservation(name, text, wanted, reply));
     }
 
@@ -347,7 +347,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     void join(PermitRequest call, String name) {
         while (true) {
             KeyState state = states().of(name);
-            switch (state.join(call)) {
+            switch (state.join(call, !connection().isFar(name))) {
                 case SENDS -> {
                     sendNext(state);
                     return;
@@ -360,7 +360,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
     }
 
-    /** Sends the calls that wait. Only the caller that joined first, or was answered last, may do so. */
+    /** Sends the calls that wait. Only a caller that is to send, or was answered last, may do so. */
     private void sendNext(KeyState state) {
         for (List<PermitRequest> batch = state.next(); batch != null; batch = state.next()) {
             RedisRateLimiter limiter = batch.get(0).limiter() instanceof RedisRateLimiter own ? own : this;
@@ -408,6 +408,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         List<PermitRequest> calls = wish == null ? batch : wish.around(batch);
         ask(state.name(), "take", current, calls).whenComplete((replies, failure) -> {
             if (failure != null) {
+                state.settled(wish);
                 fail(batch, state, failure);
                 return;
             }

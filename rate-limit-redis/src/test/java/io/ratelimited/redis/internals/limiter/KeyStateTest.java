@@ -57,7 +57,7 @@ class KeyStateTest {
         KeyState.Keys flooded = new KeyState.Keys(ticker, this::later, 1_000_000);
         for (int i = 0; i < 10_000; i++) {
             KeyState state = flooded.of("key" + i);
-            state.join(call());
+            state.join(call(), true);
             state.next();
             state.refused(call(), refused(), ticker.nanos(), 0, List.of());
             state.next();
@@ -80,19 +80,19 @@ class KeyStateTest {
         PermitRequest first = call();
         PermitRequest second = call();
         PermitRequest third = call();
-        assertThat(key.join(first)).isEqualTo(Joined.SENDS);
+        assertThat(key.join(first, true)).isEqualTo(Joined.SENDS);
         assertThat(key.next()).containsExactly(first);
-        assertThat(key.join(second)).isEqualTo(Joined.WAITS);
-        assertThat(key.join(third)).isEqualTo(Joined.WAITS);
+        assertThat(key.join(second, true)).isEqualTo(Joined.WAITS);
+        assertThat(key.join(third, true)).isEqualTo(Joined.WAITS);
         assertThat(key.next()).containsExactly(second, third);
         assertThat(key.next()).isNull();
-        assertThat(key.join(first)).isEqualTo(Joined.SENDS);
+        assertThat(key.join(first, true)).isEqualTo(Joined.SENDS);
     }
 
     @Test
     void aCommandDecidesABoundedNumberOfCalls() {
         for (int i = 0; i < 300; i++) {
-            key.join(call());
+            key.join(call(), true);
         }
         assertThat(key.next()).hasSize(256);
         assertThat(key.next()).hasSize(44);
@@ -100,14 +100,14 @@ class KeyStateTest {
 
     @Test
     void aKeyIsDroppedOnceItsCallsAreDecidedAndNothingIsRemembered() {
-        key.join(call());
+        key.join(call(), true);
         keys.release(key);
         assertThat(keys.find("key")).isSameAs(key);
         key.next();
         assertThat(key.next()).isNull();
         keys.release(key);
         assertThat(keys.find("key")).isNull();
-        assertThat(key.join(call())).isEqualTo(Joined.NOT);
+        assertThat(key.join(call(), true)).isEqualTo(Joined.NOT);
     }
 
     @Test
