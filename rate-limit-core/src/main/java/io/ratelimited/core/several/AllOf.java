@@ -121,7 +121,7 @@ public final class AllOf {
         return new Transaction(
                         claims.toArray(Claim[]::new),
                         othersWaitNanos,
-                        (claim, knownNanos) -> ask.apply(claim),
+                        (all, knownNanos) -> Transaction.all(all, ask),
                         take,
                         null)
                 .reserveAll();

@@ -38,16 +38,19 @@ public interface JointRateLimiter extends RateLimiter {
 
     /**
      * {@link #peek} for a call under several limits, before it is charged, or after another limit has rejected it, so that the
-     * rejection also names this limit. Takes no permits. A key whose caller has other numbers now goes on by them, as if the
-     * call had been rejected. A remote backend caches rejections, so that a flood of rejected calls does not reach it.
+     * rejection also names these limits. Checks them at the same time, and takes no permits. A key whose caller has other numbers
+     * now goes on by them, as if the call had been rejected. A remote backend caches rejections, so that a flood of rejected
+     * calls does not reach it.
      *
-     * @param knownNanos how long the decision can be cached, at most one second; 0 if it must be new
+     * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
+     * @param knownNanos how long the decisions can be cached, at most one second; 0 if they must be new
+     * @return the decisions in the order of the claims
      */
-    default Decision look(Call call, long knownNanos) {
-        return peek(call);
+    default List<Decision> look(List<Claim> claims, long knownNanos) {
+        return claims.stream().map(claim -> claim.limiter().peek(claim)).toList();
     }
 
-    /** {@link #look} for callers that must not block. */
+    /** {@link #look} about a single call, for callers that must not block. */
     default CompletionStage<Decision> lookAsync(Call call, long knownNanos) {
         return peekAsync(call);
     }

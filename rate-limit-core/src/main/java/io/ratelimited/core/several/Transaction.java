@@ -15,7 +15,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -31,8 +31,8 @@ final class Transaction {
     private static final Duration LONGEST_KNOWN = Duration.ofSeconds(1);
 
     private final Claim[] claims;
-    /** Asks a limit; the answer may serve again for some nanoseconds. */
-    private final BiFunction<Claim, Long, CompletionStage<Decision>> ask;
+    /** Asks limits at the same time; the answers may serve again for some nanoseconds. */
+    private final BiFunction<List<Claim>, Long, CompletableFuture<List<Decision>>> ask;
 
     private final Function<Claim, ? extends CompletionStage<Reservation>> take;
     /** Takes the claims of one backend in one step, beside a wait; null where each is taken by itself. */
@@ -57,7 +57,7 @@ final class Transaction {
         this(
                 claims,
                 0,
-                (claim, knownNanos) -> ask(claim, knownNanos, callbacks),
+                callbacks == null ? Transaction::look : Transaction::lookAsync,
                 claim -> callbacks == null ? completed(claim.reserve()) : AllOf.reserveAsync(claim, callbacks),
                 (all, wait) -> takeTogether(all, wait, callbacks));
     }
@@ -66,7 +66,7 @@ final class Transaction {
     Transaction(
             Claim[] claims,
             long othersWaitNanos,
-            BiFunction<Claim, Long, CompletionStage<Decision>> ask,
+            BiFunction<List<Claim>, Long, CompletableFuture<List<Decision>>> ask,
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
         this.claims = AllOf.joiningPlaces(claims);
@@ -227,28 +227,26 @@ final class Transaction {
     private CompletableFuture<List<Decision>> decisions(List<Group> groups, long knownNanos) {
         List<Integer> numbers =
                 groups.stream().flatMap(group -> group.numbers.stream()).toList();
-        return all(numbers, number -> {
-                    long together = AllOf.permitsTogether(claims, number);
-                    return ask.apply(AllOf.withPermits(claims[number], together), knownNanos);
-                })
-                .thenApply(decisions -> {
-                    for (int i = 0; i < decisions.size(); i++) {
-                        Decision decision = decisions.get(i);
-                        asked[numbers.get(i)] = decision;
-                        refusals[numbers.get(i)] = decision.admitted() ? null : decision;
-                        wait = Math.max(wait, decision.waitTime().toNanos());
-                    }
-                    return decisions;
-                });
+        List<Claim> together = numbers.stream()
+                .map(number -> AllOf.withPermits(claims[number], AllOf.permitsTogether(claims, number)))
+                .toList();
+        return ask.apply(together, knownNanos).thenApply(decisions -> {
+            for (int i = 0; i < decisions.size(); i++) {
+                Decision decision = decisions.get(i);
+                asked[numbers.get(i)] = decision;
+                refusals[numbers.get(i)] = decision.admitted() ? null : decision;
+                wait = Math.max(wait, decision.waitTime().toNanos());
+            }
+            return decisions;
+        });
     }
 
     /** Does something for each claim, at the same time. Ends when all have ended, also if one fails. */
-    private static <T> CompletableFuture<List<T>> all(
-            List<Integer> numbers, IntFunction<? extends CompletionStage<T>> step) {
-        List<CompletableFuture<T>> steps = new ArrayList<>(numbers.size());
-        for (int number : numbers) {
+    static <C, T> CompletableFuture<List<T>> all(List<C> each, Function<C, ? extends CompletionStage<T>> step) {
+        List<CompletableFuture<T>> steps = new ArrayList<>(each.size());
+        for (C one : each) {
             try {
-                steps.add(step.apply(number).toCompletableFuture());
+                steps.add(step.apply(one).toCompletableFuture());
             } catch (RuntimeException | Error ex) {
                 steps.add(CompletableFuture.failedFuture(ex));
             }
@@ -359,12 +357,37 @@ final class Transaction {
         return isLast ? claim : new StatedClaim(claim, claim.permits(), true);
     }
 
-    private static CompletionStage<Decision> ask(Claim claim, long knownNanos, @Nullable Callbacks callbacks) {
-        RateLimiter limiter = claim.limiter();
-        if (limiter instanceof JointRateLimiter joint) {
-            return callbacks == null ? completed(joint.look(claim, knownNanos)) : joint.lookAsync(claim, knownNanos);
+    /** Blocks once for the limits of one backend. */
+    private static CompletableFuture<List<Decision>> look(List<Claim> claims, long knownNanos) {
+        @Nullable Decision[] decisions = new Decision[claims.size()];
+        for (int i = 0; i < decisions.length; i++) {
+            RateLimiter limiter = claims.get(i).limiter();
+            if (decisions[i] == null && limiter instanceof JointRateLimiter joint) {
+                int first = i;
+                List<Integer> same = IntStream.range(i, decisions.length)
+                        .filter(other -> other == first
+                                || joint.decidesWith(claims.get(other).limiter()))
+                        .boxed()
+                        .toList();
+                List<Decision> own = joint.look(same.stream().map(claims::get).toList(), knownNanos);
+                for (int j = 0; j < own.size(); j++) {
+                    decisions[same.get(j)] = own.get(j);
+                }
+            } else if (decisions[i] == null) {
+                decisions[i] = limiter.peek(claims.get(i));
+            }
         }
-        return callbacks == null || AllOf.isInMemory(claim) ? completed(limiter.peek(claim)) : limiter.peekAsync(claim);
+        return completed(Stream.of(decisions).map(Objects::requireNonNull).toList());
+    }
+
+    private static CompletableFuture<List<Decision>> lookAsync(List<Claim> claims, long knownNanos) {
+        return all(claims, claim -> {
+            RateLimiter limiter = claim.limiter();
+            if (limiter instanceof JointRateLimiter joint) {
+                return joint.lookAsync(claim, knownNanos);
+            }
+            return AllOf.isInMemory(claim) ? completed(limiter.peek(claim)) : limiter.peekAsync(claim);
+        });
     }
 
     private static CompletionStage<List<Reservation>> takeTogether(

@@ -35,6 +35,9 @@ final class DirectServer implements RedisConnector {
     private final Deque<Runnable> held = new ArrayDeque<>();
 
     private boolean holding;
+    /** So many replies do not wait any longer. */
+    private int most = Integer.MAX_VALUE;
+
     private Duration roundTrip = Duration.ZERO;
 
     Store store() {
@@ -44,6 +47,12 @@ final class DirectServer implements RedisConnector {
     /** Lets the replies to come wait. */
     void hold() {
         holding = true;
+    }
+
+    /** Lets the replies to come wait until there are so many. */
+    void hold(int replies) {
+        hold();
+        most = replies;
     }
 
     /** Lets each reply to come take so long. */
@@ -131,7 +140,7 @@ final class DirectServer implements RedisConnector {
             }
             if (!roundTrip.isZero()) {
                 ticker.schedule(ticker.nanos() + roundTrip.toNanos(), held.removeLast());
-            } else if (!holding) {
+            } else if (!holding || held.size() >= most) {
                 release();
             }
             return reply;

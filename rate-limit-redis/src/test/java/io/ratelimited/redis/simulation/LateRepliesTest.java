@@ -337,6 +337,29 @@ class LateRepliesTest {
         assertThat(backend.health().timeouts()).isEqualTo(4);
     }
 
+    /** A caller that waits for one of them after the other waits for the timeout of each. */
+    @ParameterizedTest
+    @EnumSource(
+            value = Way.class,
+            names = {"BLOCKING", "ASYNC"})
+    void limitsThatAreAskedAboutARejectedCallAreAskedAtTheSameTime(Way way) {
+        List<RateLimiter> limiters = new ArrayList<>();
+        limiters.add(new InMemoryRateLimiter(limit("memory", Algorithm.TOKEN_BUCKET), server.ticker, 10));
+        limiters.addAll(limiters(
+                Stream.of("one", "two", "three", "four")
+                        .map(name -> limit(name, Algorithm.SLIDING_LOG))
+                        .toList(),
+                OnFailure.LOCAL));
+        limiters.forEach(each -> each.reserve("k", 5, 0));
+        server.hold(4);
+        Reservation refused = way == Way.BLOCKING
+                ? AllOf.reserve(claims(limiters))
+                : AllOf.reserveAsync(claims(limiters)).toCompletableFuture().join();
+        assertThat(AllOf.refusals(refused))
+                .extracting(Decision::source)
+                .containsExactly(Source.MEMORY, Source.REDIS, Source.REDIS, Source.REDIS, Source.REDIS);
+    }
+
     @Test
     void aCallThatIsChargedLessThanItReservedIsCountedWithThat() {
         Limit limit = Limit.of("charged", Algorithm.SLIDING_LOG)

@@ -55,6 +55,10 @@ final class MultiLimitCall {
             return caller == null ? null : parameters.blocks();
         }
 
+        private Decision withoutRedis(Throwable failure) {
+            return limiter.peekWithoutRedis(caller, wanted, failure);
+        }
+
         private Asked asked(ScriptParameters parameters) {
             return new Asked(name, wanted, parameters);
         }
@@ -102,6 +106,25 @@ final class MultiLimitCall {
         context.connection().limitTime(asked, () -> {});
         return asked.handleAsync(
                 (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers(callbacks));
+    }
+
+    /** Returns what each limit would decide. Asks all of them at the same time. */
+    List<Decision> look(long knownNanos) {
+        List<CompletableFuture<Decision>> asked = parts.stream()
+                .map(part -> part.limiter.lookInRedis("ask", part.caller, part.wanted, knownNanos))
+                .toList();
+        try {
+            context.connection().await(CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new)));
+        } catch (ExecutionException ex) {
+            // Those that are not decided yet have failed for the same reason, and the others are.
+            asked.forEach(one -> one.completeExceptionally(Replies.cause(ex)));
+        }
+        return IntStream.range(0, asked.size())
+                .mapToObj(i -> asked.get(i)
+                        .handle((decision, failure) ->
+                                decision != null ? decision : parts.get(i).withoutRedis(failure))
+                        .join())
+                .toList();
     }
 
     private static void giveBack(List<Reservation> reservations) {

@@ -194,19 +194,10 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Decision peek(Call call) {
-        return look("peek", call, 0);
-    }
-
-    @Override
-    public Decision look(Call call, long knownNanos) {
-        return look("ask", call, knownNanos);
-    }
-
-    private Decision look(String operation, Call call, long knownNanos) {
         String text = CanonicalKey.textOrNull(call.key());
         Wanted wanted = wanted(text, call);
         try {
-            return connection().await(lookInRedis(operation, text, wanted, knownNanos));
+            return connection().await(lookInRedis("peek", text, wanted, 0));
         } catch (ExecutionException ex) {
             return peekWithoutRedis(text, wanted, ex);
         }
@@ -407,6 +398,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public List<Reservation> reserveAll(List<Claim> claims, long othersWaitNanos) {
         return new MultiLimitCall(claims, othersWaitNanos, context).reserve();
+    }
+
+    @Override
+    public List<Decision> look(List<Claim> claims, long knownNanos) {
+        return new MultiLimitCall(claims, 0, context).look(knownNanos);
     }
 
     @Override
