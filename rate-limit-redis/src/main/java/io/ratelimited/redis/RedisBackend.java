@@ -46,12 +46,10 @@ public final class RedisBackend implements AutoCloseable {
 
     private static final long EVICTIONS_MILLIS = 60_000;
 
-    /** Nodes that begin together have all reported after this time. */
-    private static final long COUNT_MILLIS = 3_000;
-
     private static final long SILENT_MICROS = 10_000_000;
 
     private final RedisBackendOptions options;
+    private final Threads threads;
     private final GuardedConnection connection;
     private final LimiterContext context;
     private final Nodes nodes;
@@ -62,8 +60,6 @@ public final class RedisBackend implements AutoCloseable {
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
-    /** Whether the nodes that began together with this one have reported. */
-    private volatile boolean othersHaveReported;
     /** The last heartbeat was answered with an error. Guarded by this. */
     private boolean refused;
 
@@ -78,6 +74,7 @@ public final class RedisBackend implements AutoCloseable {
             String node,
             boolean waits) {
         this.options = options;
+        this.threads = threads;
         this.nodes = new Nodes(node, options.expectedNodes());
         KeyNames keys = new KeyNames(options.keyPrefix());
         String nodesKey = keys.internal("nodes");
@@ -110,7 +107,10 @@ public final class RedisBackend implements AutoCloseable {
                 .handle((counted, failure) -> counted)
                 .thenCompose(counted -> connection.connected());
         connection.every(HEARTBEAT_MILLIS, this::heartbeat);
-        connection.onRecovery(() -> connection.later(0, this::heartbeat));
+        connection.onRecovery(() -> {
+            nodes.recovered();
+            connection.later(0, this::heartbeat);
+        });
     }
 
     private RedisBackend awaitBegin() {
@@ -274,15 +274,14 @@ public final class RedisBackend implements AutoCloseable {
         if (closed || !connection.isConnected()) {
             return CompletableFuture.completedFuture(null);
         }
-        boolean allReported = othersHaveReported;
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(nodes.self()).add(SILENT_MICROS);
         CompletableFuture<Void> heard = connection
                 .evalInBackground(Script.HEARTBEAT, heartbeatKeys, args)
                 .thenCompose(reply -> {
                     if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
-                        if (nodes.count(count.intValue(), first, allReported)) {
-                            connection.later(COUNT_MILLIS, this::countAll);
+                        if (nodes.count(count.intValue(), first, threads.nanos())) {
+                            connection.later(Nodes.COUNT_MILLIS, this::heartbeat);
                         }
                     }
                     return reply.get(2) instanceof Long version
@@ -308,10 +307,5 @@ public final class RedisBackend implements AutoCloseable {
                                             + options.keyPrefix());
         }
         refused = error != null;
-    }
-
-    private void countAll() {
-        othersHaveReported = true;
-        heartbeat();
     }
 }

@@ -530,10 +530,10 @@ final class MethodMutants {
         @Advice.OnMethodExit
         static void exit(
                 @Advice.FieldValue("expected") int expected,
-                @Advice.FieldValue("counted") int counted,
+                @Advice.FieldValue("lastCount") int lastCount,
                 @Advice.Return(readOnly = false) int nodes) {
             if (expected == 0) {
-                nodes = Math.max(1, counted);
+                nodes = Math.max(1, lastCount);
             }
         }
     }

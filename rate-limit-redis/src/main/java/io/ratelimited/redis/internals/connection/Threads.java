@@ -122,7 +122,7 @@ public final class Threads implements AutoCloseable {
     }
 
     /** Monotonic time in nanoseconds. */
-    long nanos() {
+    public long nanos() {
         return clock.nanos();
     }
 

@@ -1,9 +1,17 @@
 package io.ratelimited.redis.internals.limiter;
 
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The nodes that share the limits, as far as this one knows them. Thread-safe. */
+/**
+ * The nodes that share the limits, as far as this one knows them. A larger count applies immediately, a smaller one only after
+ * {@link #COUNT_MILLIS} in which Redis has counted no more: nodes report one by one when they begin together, and to a server
+ * that has restarted empty. Thread-safe.
+ */
 public final class Nodes {
+
+    /** Nodes that can reach Redis have all reported after this time. */
+    public static final long COUNT_MILLIS = 3_000;
 
     /** A node that does not know yet how many there are is one of so many at least. */
     private static final int UNTIL_COUNTED = 4;
@@ -13,12 +21,16 @@ public final class Nodes {
     private final String self;
     private final int expected;
     private final AtomicLong calls = new AtomicLong();
-    /** The larger of the last two counts: nodes report one by one to a server that has restarted empty. */
-    private volatile int counted;
-
-    private volatile int lastCount;
-    /** Whether {@link #counted} includes all nodes that began together with this one. */
+    /** The number that applies. Written under the lock. */
+    private volatile int counted = UNTIL_COUNTED;
+    /** Whether {@link #counted} is a count. Written under the lock. */
     private volatile boolean complete;
+    /** The last count; 0 if there was none. Written under the lock. */
+    private volatile int lastCount;
+    /** The most nodes since the count was first smaller than {@link #counted}; 0 if it is not. Guarded by this. */
+    private int fewer;
+    /** Time of that, in nanoseconds. Guarded by this. */
+    private long fewerSince;
     /** Time at which the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;
 
@@ -39,26 +51,36 @@ public final class Nodes {
      * Takes over a count.
      *
      * @param first the time at which the first node began, in microseconds since 1970
-     * @param all whether the nodes that began together with this one have all reported
+     * @param now in nanoseconds
      * @return whether it is the first count
      */
-    public boolean count(int count, long first, boolean all) {
+    public synchronized boolean count(int count, long first, long now) {
         boolean isFirst = lastCount == 0;
-        counted = Math.max(count, lastCount);
         lastCount = count;
         origin = first;
-        complete |= all;
+        fewerSince = fewer == 0 ? now : fewerSince;
+        fewer = Math.max(count, fewer);
+        if (fewer >= counted || now - fewerSince >= TimeUnit.MILLISECONDS.toNanos(COUNT_MILLIS)) {
+            counted = fewer;
+            complete = true;
+            fewer = 0;
+        }
         return isFirst;
+    }
+
+    /** Redis decides again after an outage, in which no node could report. */
+    public synchronized void recovered() {
+        fewer = 0;
     }
 
     /** Returns how many there are, as expected or counted; 0 while unknown. */
     public int known() {
-        return expected > 0 ? expected : counted;
+        return expected > 0 ? expected : lastCount;
     }
 
     /** Returns the number of nodes among which a limit is divided while Redis is away; at least 1. */
     int sharers() {
-        return expected > 0 ? expected : Math.max(complete ? 1 : UNTIL_COUNTED, counted);
+        return expected > 0 ? expected : counted;
     }
 
     /** Returns the share of a limit that decides locally, for the log. */

@@ -55,9 +55,8 @@ class LocalBudgetsTest {
 
     /** So many nodes are counted. */
     private void share(int count) {
-        nodes.count(count, 0, true);
-        // The larger of two counts is in use.
-        nodes.count(count, 0, true);
+        nodes.count(count, 0, 0);
+        nodes.count(count, 0, Duration.ofMillis(Nodes.COUNT_MILLIS).toNanos());
     }
 
     /** Two primaries: the budgets of caller "b" are on the second, until its slot moves. A command to a server that is away fails. */
