@@ -3,7 +3,7 @@ package io.ratelimited.spring.redis;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisCredentialsProvider;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.resource.ClientResources;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +31,7 @@ record DataRedisSettings(LettuceClientConfiguration client) {
 
     private LimitsClient of(LettuceConnectionFactory application) {
         ClientOptions options = client.getClientOptions().orElseGet(ClientOptions::create);
+        ClientResources resources = client.getClientResources().orElse(null);
         RedisClusterConfiguration cluster = application.getClusterConfiguration();
         RedisSentinelConfiguration sentinel = application.getSentinelConfiguration();
         RedisSocketConfiguration socket = application.getSocketConfiguration();
@@ -39,33 +40,18 @@ record DataRedisSettings(LettuceClientConfiguration client) {
             cluster.getClusterNodes()
                     .forEach(node -> nodes.add(
                             uri(RedisURI.Builder.redis(node.getRequiredHost(), node.getRequiredPort()), cluster, 0)));
-            return limitsClient(ofCluster(options), nodes);
+            return LimitsClient.ofCluster(resources, options, nodes);
         }
         if (sentinel != null) {
-            return limitsClient(ofServer(options), List.of(uri(sentinel)));
+            return LimitsClient.ofServer(resources, options, uri(sentinel));
         }
         if (socket != null) {
             RedisURI.Builder uri = RedisURI.Builder.socket(socket.getSocket());
-            return limitsClient(ofServer(options), List.of(uri(uri, socket, socket.getDatabase())));
+            return LimitsClient.ofServer(resources, options, uri(uri, socket, socket.getDatabase()));
         }
         RedisStandaloneConfiguration server = application.getStandaloneConfiguration();
         RedisURI.Builder uri = RedisURI.Builder.redis(server.getHostName(), server.getPort());
-        return limitsClient(ofServer(options), List.of(uri(uri, server, server.getDatabase())));
-    }
-
-    private LimitsClient limitsClient(ClientOptions options, List<RedisURI> uris) {
-        return LimitsClient.of(client.getClientResources().orElse(null), options, uris);
-    }
-
-    /** Without those for a cluster, which would make one of the server: an application may share its options among both. */
-    private static ClientOptions ofServer(ClientOptions options) {
-        return ClientOptions.copyOf(options);
-    }
-
-    private static ClusterClientOptions ofCluster(ClientOptions options) {
-        return options instanceof ClusterClientOptions already
-                ? already
-                : ClusterClientOptions.builder(options).build();
+        return LimitsClient.ofServer(resources, options, uri(uri, server, server.getDatabase()));
     }
 
     private <C extends RedisConfiguration & WithAuthentication> RedisURI uri(

@@ -3,7 +3,6 @@ package io.ratelimited.spring.redis;
 import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.resource.ClientResources;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -136,13 +135,14 @@ public final class RedisRateLimitAutoConfiguration {
         @Nullable
         LimitsClient client() {
             List<RedisURI> all = uris.orderedStream().toList();
-            return all.isEmpty()
-                    ? null
-                    : LimitsClient.of(
-                            resources.getIfAvailable(),
-                            options.getIfAvailable(
-                                    () -> all.size() > 1 ? ClusterClientOptions.create() : ClientOptions.create()),
-                            all);
+            if (all.isEmpty()) {
+                return null;
+            }
+            ClientResources own = resources.getIfAvailable();
+            ClientOptions stated = options.getIfAvailable(ClientOptions::create);
+            return all.size() > 1
+                    ? LimitsClient.ofCluster(own, stated, all)
+                    : LimitsClient.ofServer(own, stated, all.get(0));
         }
     }
 

@@ -2,11 +2,9 @@ package io.ratelimited.spring.redis;
 
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.RedisClusterURIUtil;
 import io.ratelimited.spring.InvalidRateLimitException;
 import java.net.URI;
-import java.util.List;
 
 /** Reads {@code rate-limit.redis.url}. Needs nothing but Lettuce. */
 final class RedisUrl {
@@ -38,8 +36,8 @@ final class RedisUrl {
             }
             boolean cluster = scheme.matches("rediss?") && servers.contains(",");
             return cluster
-                    ? LimitsClient.of(null, ClusterClientOptions.create(), RedisClusterURIUtil.toRedisURIs(uri))
-                    : LimitsClient.of(null, ClientOptions.create(), List.of(RedisURI.create(uri)));
+                    ? LimitsClient.ofCluster(null, ClientOptions.create(), RedisClusterURIUtil.toRedisURIs(uri))
+                    : LimitsClient.ofServer(null, ClientOptions.create(), RedisURI.create(uri));
         } catch (RuntimeException ex) {
             // Without the cause, whose message repeats the password.
             throw new InvalidRateLimitException(

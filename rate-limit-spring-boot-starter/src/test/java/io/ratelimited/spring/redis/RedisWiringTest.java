@@ -212,6 +212,26 @@ class RedisWiringTest {
                 });
     }
 
+    /** The options of an application may be for both. */
+    @ParameterizedTest
+    @CsvSource({"1, false", "1, true", "2, false", "2, true"})
+    void theNumberOfAddressesOfTheApplicationSaysWhetherThereIsACluster(int addresses, boolean forCluster) {
+        ClusterClientOptions ofCluster =
+                ClusterClientOptions.builder().requestQueueSize(77).build();
+        ClientOptions options = forCluster ? ofCluster : ClientOptions.copyOf(ofCluster);
+        ApplicationContextRunner application = runner.withBean(ClientOptions.class, () -> options)
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h");
+        for (int i = 0; i < addresses; i++) {
+            application = application.withBean("address" + i, RedisURI.class, this::uri);
+        }
+        application.run(context -> {
+            assertThat(context).hasNotFailed();
+            ClientOptions used = context.getBean(LimitsClient.class).settings().options();
+            assertThat(used instanceof ClusterClientOptions).isEqualTo(addresses > 1);
+            assertThat(used.getRequestQueueSize()).isEqualTo(77);
+        });
+    }
+
     @Test
     void theUrlGoesBeforeWhatTheApplicationConnectsWith() {
         runner.withBean(RedisURI.class, () -> RedisURI.create("127.0.0.1", 1))
