@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.KillArgs;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
@@ -72,6 +73,20 @@ class OutageInFlightTest {
         running.forEach(Reservation::release);
         far.awaitOutage();
         far.healAndSee("places of ended calls", () -> free(limit) == PLACES);
+    }
+
+    /** Less than their next renewal takes: that is every ten seconds. */
+    @Test
+    void callsInFlightAreCountedAgainWhenAServerWithoutThemIsReachedAtOnce() {
+        Limit limit = places(PLACES);
+        List<Reservation> running = takeAll(far.limiter(limit), 5);
+        REDIS.server().ask(commands -> {
+            commands.flushall();
+            return commands.clientKill(KillArgs.Builder.typeNormal());
+        });
+        until(() -> free(limit) == PLACES - 5, "calls in flight count again", Duration.ofSeconds(5));
+        running.forEach(Reservation::release);
+        until(() -> free(limit) == PLACES, "they have ended", FarNode.PATIENCE);
     }
 
     /** Nobody is left who could release what Redis gives then: under one limit, and under two. */

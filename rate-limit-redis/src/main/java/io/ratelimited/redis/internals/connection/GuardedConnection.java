@@ -175,7 +175,10 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.time();
     }
 
-    /** Runs a task before Redis decides again after an outage; commands that it delivers come first. Must not block. */
+    /**
+     * Runs a task before Redis decides again after an outage, or on a new connection; commands that it delivers come first. Must
+     * not block.
+     */
     public void onRecovery(Runnable task) {
         onRecovery.add(task);
     }
@@ -372,6 +375,11 @@ public final class GuardedConnection implements AutoCloseable {
                 time.ask();
             }
             reportBack();
+        }
+
+        @Override
+        public void reconnected() {
+            onRecovery.forEach(threads::run);
         }
 
         @Override

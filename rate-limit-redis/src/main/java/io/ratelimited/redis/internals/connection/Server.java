@@ -65,6 +65,9 @@ final class Server {
         /** A new server has its first connection. */
         void connected();
 
+        /** A connection was replaced without an outage: the server may be another one, or have restarted without data. */
+        void reconnected();
+
         /** The breaker is open, and nobody asks the server any more. */
         void away(Throwable reason);
 
@@ -208,17 +211,22 @@ final class Server {
     private void use(RedisLink made) {
         RedisLink before;
         CompletableFuture<RedisLink> awaited;
+        boolean again;
         synchronized (this) {
             if (retired) {
                 made.close();
                 return;
             }
+            again = everUsed;
             before = link();
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
             usedSince = threads.nanos();
             roundTrip = Long.MAX_VALUE;
             everUsed = true;
+        }
+        if (again && !breaker.isOpen()) {
+            owner.reconnected();
         }
         awaited.complete(made);
         made.onBreak(() -> lost(made));

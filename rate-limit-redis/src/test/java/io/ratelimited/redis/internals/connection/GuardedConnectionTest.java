@@ -372,6 +372,9 @@ class GuardedConnectionTest {
         public void connected() {}
 
         @Override
+        public void reconnected() {}
+
+        @Override
         public void away(Throwable reason) {}
 
         @Override

@@ -363,6 +363,11 @@ class ServerWalkTest {
         }
 
         @Override
+        public void reconnected() {
+            require("V1", server.link() != null && !server.isAway());
+        }
+
+        @Override
         public void away(Throwable reason) {
             away++;
             require("V3", server.isAway() && !retired);
