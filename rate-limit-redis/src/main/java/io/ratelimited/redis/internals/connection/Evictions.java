@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -25,8 +24,8 @@ final class Evictions {
     private final CommandSender sender;
     private final Threads threads;
     private final Health health;
-    /** The keys that servers have removed, by their addresses. */
-    private final Map<String, Long> counts = new ConcurrentHashMap<>();
+    /** The keys that servers have removed, by the connection: another one to the same address may lead to another server. */
+    private final Map<RedisLink, Long> counts = Collections.synchronizedMap(new WeakHashMap<>());
     /** Connections on which servers have refused to tell: each refusal is an entry in the log of their ACL. */
     private final Set<RedisLink> refused = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
@@ -56,13 +55,13 @@ final class Evictions {
                 : Replies.of(() -> link.eval(Script.MEMORY, new String[0], new ScriptArguments().add("0 0 0"), false))
                         .handle((reply, failure) -> {
                             if (failure == null) {
-                                replied(server.address(), link, reply);
+                                replied(link, reply);
                             }
                             return null;
                         });
     }
 
-    private void replied(String address, RedisLink link, List<Object> reply) {
+    private void replied(RedisLink link, List<Object> reply) {
         if (reply.size() < 2 || !(reply.get(0) instanceof String policy) || !(reply.get(1) instanceof Long count)) {
             refused.add(link);
             return;
@@ -71,7 +70,7 @@ final class Evictions {
             threads.warn(() -> "Callers may get fresh limits when the memory of Redis is full: its maxmemory-policy is "
                     + policy + ", which evicts keys of limits. Set maxmemory-policy to " + SAFE + ". [RL-310]");
         }
-        Long before = counts.put(address, count);
+        Long before = counts.put(link, count);
         if (before != null && count > before) {
             noticed(count - before);
         }

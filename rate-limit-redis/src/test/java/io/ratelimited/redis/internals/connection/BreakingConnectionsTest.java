@@ -7,6 +7,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.internals.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -88,6 +89,25 @@ class BreakingConnectionsTest {
             assertThat(servers.connections()).isEqualTo(connections + 1);
         }
         ask().answer();
+    }
+
+    /** As Sentinel names it: the address of both is the same. */
+    @Test
+    void mayLeadToAnotherServerWhoseEvictionsAreItsOwn() {
+        evicted(10);
+        ask().breakOff();
+        evicted(500);
+        assertThat(connection.health().problems()).isEmpty();
+        evicted(501);
+        assertThat(connection.health().problems()).singleElement().asString().contains("evicted 1 keys");
+    }
+
+    /** What the server of the last connection replies to a look. */
+    private void evicted(long keys) {
+        Link link = servers.link(servers.connections() - 1);
+        CompletableFuture<Void> look = connection.lookForEvictions();
+        link.asked.removeLast().complete(List.of("allkeys-lru", keys));
+        assertThat(look).isCompleted();
     }
 
     /** Something on the way understands no scripts and closes the connection instead, however seldom somebody asks. */

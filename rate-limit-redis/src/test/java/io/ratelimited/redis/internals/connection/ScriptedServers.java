@@ -172,7 +172,7 @@ final class ScriptedServers implements RedisConnector {
             if (script.equals(Script.PROBE)) {
                 probes.add(reply);
             } else {
-                keys.add(on[0]);
+                keys.add(on.length == 0 ? "" : on[0]);
                 scripts.add(script);
                 asked.add(reply);
                 whileSending.run();
