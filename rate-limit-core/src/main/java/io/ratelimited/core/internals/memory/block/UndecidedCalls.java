@@ -24,7 +24,7 @@ public final class UndecidedCalls {
     private static final class OfKey {
 
         /** When each of them took permits. */
-        private final Map<Object, Long> calls = new IdentityHashMap<>();
+        private final IdentityHashMap<Object, Long> calls = new IdentityHashMap<>();
         /** Calls that a rejection waits for; null for no rejection. */
         private @Nullable Set<Object> awaited;
 
