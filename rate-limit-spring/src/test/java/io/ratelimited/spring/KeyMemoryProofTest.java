@@ -47,6 +47,8 @@ class KeyMemoryProofTest {
                 arguments(BLOCKS.toBuilder().charged(true).build(), false),
                 arguments(LOG, false),
                 arguments(LOG.toBuilder().charged(true).build(), false),
+                arguments(Limit.of("keys", Algorithm.SLIDING_LOG).rate("20/h").build(), false),
+                arguments(LOG.toBuilder().rate("20/h").build(), false),
                 arguments(Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("5/h").build(), true));
     }
 
@@ -54,13 +56,15 @@ class KeyMemoryProofTest {
     @MethodSource("limits")
     void keysAndBlocksTakeNoMoreThanTheSizingCounts(Limit limit, boolean numbers) {
         long before = used();
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, new ManualTicker(), MAXIMUM);
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, MAXIMUM);
         for (int key = 0; key < 5 * MAXIMUM; key++) {
             String text = "%064d".formatted(key);
             // Of each caller another number.
             RateLimiter caller =
                     numbers ? limiter.ofCallers(CallerLimit.of("5/" + (3_600_000_000L + key) + "us")) : limiter;
-            for (int call = 0; call < 6; call++) {
+            for (int call = 0; call <= limit.rate().permits(); call++) {
+                ticker.advanceNanos(1);
                 Reservation reservation = caller.reserve(text, 1, 0);
                 if (limit.isCharged()) {
                     reservation.settle(1);

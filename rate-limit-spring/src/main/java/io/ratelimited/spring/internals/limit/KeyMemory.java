@@ -18,11 +18,13 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
     private static final long BYTES_PER_KEY = 300;
     /** Bytes that a block takes in addition, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
-    private static final long BYTES_OF_BLOCKS = 130;
+    private static final long BYTES_OF_BLOCKS = 160;
     /** Bytes of what these keys were charged themselves, without the instants of that. */
     private static final long BYTES_OF_CHARGES = 240;
     /** Bytes of a caller's own numbers, 560, with those of two keys that were evicted ({@code KeyMemoryProofTest}). */
     private static final long BYTES_OF_NUMBERS = 3 * 560;
+    /** Bytes of a log without calls, in addition to those of another cell ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_LOG = 64;
     /** Instants of one key at which it was charged: as in {@code Charges}. */
     private static final long INSTANTS = 32;
 
@@ -69,19 +71,20 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     }
 
     /**
-     * Bytes of a key at the most. A log keeps a time and a number for each call, which takes one permit at least, and nothing while it is
-     * unlimited; logs of callers with larger numbers take more. Blocks are kept with the budgets of evicted keys.
+     * Bytes of a key at the most, with those of two keys that were evicted. A log keeps a time and a number for each call, which takes one
+     * permit at least, and nothing while it is unlimited; logs of callers with larger numbers take more. With blocks, each of the three may
+     * have a second log, of what the key itself was charged.
      *
      * @param numbers whether each caller may have its own numbers
      */
     public static long bytesPerKey(Limit limit, boolean numbers) {
-        long logs = limit.block() == null ? 1 : limit.blocksByCharge() ? 6 : 3;
+        long logs = limit.block() == null ? 3 : 6;
         return BYTES_PER_KEY
                 + (numbers ? BYTES_OF_NUMBERS : 0)
                 + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
                 + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
                 + (limit.algorithm() == Algorithm.SLIDING_LOG && !limit.isUnlimited()
-                        ? logs * 2 * Long.BYTES * limit.rate().permits()
+                        ? logs * (BYTES_OF_LOG + 2 * Long.BYTES * limit.rate().permits())
                         : 0);
     }
 

@@ -561,16 +561,16 @@ class KeyAttacksTest {
         startWithHeap(runner.withBean(Keyed.class), 1_000_000L, 128);
         assertThat(output)
                 .containsOnlyOnce(
-                        "Many keys can fill the memory: those of all limits may take 76,866 MB, more than half of"
-                                + " the heap of 128 MB. Most of it is for log (1,000,000 keys of 80,300 bytes), users (1,000,000"
-                                + " keys of 300 bytes). Set rate-limit.memory.maximum-keys of all limits to 832, or give the JVM a"
+                        "Many keys can fill the memory: those of all limits may take 229,637 MB, more than half of"
+                                + " the heap of 128 MB. Most of it is for log (1,000,000 keys of 240,492 bytes), users (1,000,000"
+                                + " keys of 300 bytes). Set rate-limit.memory.maximum-keys of all limits to 278, or give the JVM a"
                                 + " larger heap (-Xmx). For a sliding-log, you can also lower the rate, or use sliding-window."
                                 + " [RL-210]");
     }
 
     @Test
     void theMaximumThatTheReportNamesFits(CapturedLog output) {
-        startWithHeap(runner.withBean(Keyed.class), 832L, 128);
+        startWithHeap(runner.withBean(Keyed.class), 278L, 128);
         startWithHeap(runner.withBean(Prices.class), 1_000_000L, 128);
         assertThat(output).doesNotContain("[RL-210]");
     }
@@ -597,8 +597,8 @@ class KeyAttacksTest {
         assertThat(output)
                 .containsOnlyOnce("[RL-210]")
                 .contains(
-                        "Most of it is for log (10,000 keys of 80,300 bytes). Set rate-limit.memory.maximum-keys of all"
-                                + " limits to 832,");
+                        "Most of it is for log (10,000 keys of 240,492 bytes). Set rate-limit.memory.maximum-keys of all"
+                                + " limits to 278,");
     }
 
     static class Guessed {
@@ -614,7 +614,7 @@ class KeyAttacksTest {
         assertThat(output).doesNotContain("[RL-210]");
         startWithHeap(
                 runner.withBean(Guessed.class).withPropertyValues("rate-limit.limits.guesses.block=1h"), 200_000L, 128);
-        assertThat(output).containsOnlyOnce("[RL-210]").contains("may take 82 MB");
+        assertThat(output).containsOnlyOnce("[RL-210]").contains("may take 88 MB");
     }
 
     static class Contracts {
@@ -694,9 +694,9 @@ class KeyAttacksTest {
         assertThat(small.maximumKeys(limit, false, 1)).isEqualTo(447_392);
         assertThat(small.maximumKeys(limit, false, 4)).isEqualTo(111_848);
         Limit blocks = limit.toBuilder().block(Duration.ofHours(1)).build();
-        assertThat(small.maximumKeys(blocks, false, 1)).as("blocks count").isEqualTo(312_134);
+        assertThat(small.maximumKeys(blocks, false, 1)).as("blocks count").isEqualTo(291777);
         assertThat(small.maximumKeys(blocks.toBuilder().charged(true).build(), false, 1))
-                .isEqualTo(116_711);
+                .isEqualTo(113743);
         assertThat(small.maximumKeys(limit, true, 1)).as("numbers count").isEqualTo(67_786);
         assertThat(small.maximumKeys(limit, false, 1_000)).isEqualTo(10_000);
         assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, false, 4)).isEqualTo(1_000_000);

@@ -19,9 +19,9 @@ class KeyMemoryTest {
                                     .rate("unlimited")
                                     .build(),
                             numbers))
-                    .isEqualTo(KeyMemory.bytesPerKey(log("1/h").build(), numbers) - 16);
+                    .isEqualTo(KeyMemory.bytesPerKey(log("1/h").build(), numbers) - 3 * (64 + 16));
         }
-        long few = KeyMemory.bytesPerKey(charged("16/h"), false) - 6 * 16 * 16;
+        long few = KeyMemory.bytesPerKey(charged("16/h"), false) - 6 * (64 + 16 * 16);
         assertThat(KeyMemory.bytesPerKey(charged("unlimited"), false)).isEqualTo(few);
     }
 
