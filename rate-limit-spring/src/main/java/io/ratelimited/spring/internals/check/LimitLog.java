@@ -193,6 +193,8 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
             text.append(" up to ").append(PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
+        } else if (limit.enforcedMaxWaitNanos() > 0) {
+            append(text, "max-wait ", Duration.ofNanos(limit.enforcedMaxWaitNanos()));
         }
         Map<LimitProperty, Object> values = limit.values();
         append(text, "key ", values.get(LimitProperty.KEY));
@@ -210,7 +212,11 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 append(text, property.kebab() + " ", value);
             }
         });
-        return text.append(" (").append(limit.place()).append(')').toString();
+        text.append(" (").append(limit.place());
+        if (limit.hasDefaults()) {
+            text.append(", with rate-limit.defaults");
+        }
+        return text.append(')').toString();
     }
 
     private static void append(StringBuilder text, String name, @Nullable Object value) {

@@ -109,6 +109,11 @@ public final class ConfiguredLimit implements NamedLimit {
         return atStart.place();
     }
 
+    /** Returns whether a value is that of {@code rate-limit.defaults}. */
+    public boolean hasDefaults() {
+        return settings.resolved.hasDefaults();
+    }
+
     /** Decides for callers without a tier. */
     public RateLimiter limiter() {
         return limiter;
@@ -399,6 +404,11 @@ public final class ConfiguredLimit implements NamedLimit {
     @Override
     public long maxWaitNanos() {
         return enforcement.policy == Policy.WAIT ? enforcement.maxWaitNanos : 0;
+    }
+
+    /** The longest wait, by which a dry run judges; 0 if calls never wait. */
+    public long enforcedMaxWaitNanos() {
+        return enforcement.maxWaitNanos;
     }
 
     @Override

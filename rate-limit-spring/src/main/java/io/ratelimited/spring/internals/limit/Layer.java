@@ -17,6 +17,8 @@ import java.util.Map;
  */
 record Layer(Strength strength, String place, String remedy, Map<LimitProperty, ?> values) {
 
+    /** The place of the defaults. */
+    static final String DEFAULTS = "rate-limit.defaults";
     /** The position of the annotation in the layers of the configuration. */
     static final int ANNOTATION = 1;
 
@@ -46,7 +48,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
         return List.of(
                 new Layer(Strength.STATED, PropertyText.limit(name), remedy, properties.limit(name)),
                 annotation,
-                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, properties.defaults()),
+                new Layer(Strength.DEFAULT, DEFAULTS, remedy, properties.defaults()),
                 new Layer(Strength.DEFAULT, "", remedy, Map.copyOf(all)));
     }
 

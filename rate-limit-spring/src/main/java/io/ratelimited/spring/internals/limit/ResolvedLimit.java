@@ -183,6 +183,13 @@ public final class ResolvedLimit {
         return origin == null || origin.place().isEmpty() ? place : origin.place(property);
     }
 
+    /** Returns whether a value is that of {@code rate-limit.defaults}. */
+    boolean hasDefaults() {
+        return values.keySet().stream()
+                .map(this::origin)
+                .anyMatch(origin -> origin != null && origin.place().equals(Layer.DEFAULTS));
+    }
+
     String name() {
         return name;
     }

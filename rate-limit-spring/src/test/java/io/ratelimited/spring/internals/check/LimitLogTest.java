@@ -89,6 +89,26 @@ class LimitLogTest {
     }
 
     @Test
+    void theLineOfALimitNamesTheDefaultsWhereItHasTheirValues(CapturedLog output) {
+        ContextRunner.plain()
+                .withPropertyValues(
+                        "rate-limit.defaults.policy=shadow",
+                        "rate-limit.limits.search.rate=10/s",
+                        "rate-limit.limits.search.max-wait=2s",
+                        "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.login.policy=reject")
+                .run(context -> {
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output)
+                            .contains("Rate limit search: token-bucket, rate 10/s, burst 10, policy shadow, max-wait 2s"
+                                    + " (rate-limit.limits.search, with rate-limit.defaults)")
+                            .contains("Rate limit login: token-bucket, rate 5/m, burst 5, policy reject"
+                                    + " (rate-limit.limits.login)");
+                });
+    }
+
+    @Test
     void aLimitWithTwoMistakesIsWarnedOfBothOnce(CapturedLog output) {
         ContextRunner.plain()
                 .withPropertyValues("rate-limit.limits[Shut.call#2].rate=0/s", "rate-limit.limits[c#-api].rate=1/s")
