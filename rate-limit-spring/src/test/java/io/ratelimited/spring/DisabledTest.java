@@ -6,8 +6,10 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Rate;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** With {@code rate-limit.enabled: false} every call goes, and code that asks for limits works as ever. */
+@ExtendWith(CapturedLog.Capture.class)
 final class DisabledTest {
 
     @Test
@@ -58,6 +60,20 @@ final class DisabledTest {
             assertThat(limits.limit("cluster").limit().algorithm()).isEqualTo(Algorithm.GCRA);
             assertThat(limits.change("login", LimitChange.rate("9/m")).rate()).isEqualTo(Rate.parse("9/m"));
         });
+    }
+
+    /** An annotation may define the rest. */
+    @Test
+    void aLimitThatPropertiesDefineInPartIsLeftOutWithoutAWarning(CapturedLog output) {
+        ContextRunner.limited()
+                .withPropertyValues(
+                        "rate-limit.enabled=false",
+                        "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.search.policy=shadow")
+                .run(context -> assertThat(TestLimits.of(context).limits())
+                        .extracting(NamedLimit::name)
+                        .containsExactly("login"));
+        assertThat(output).doesNotContain("is ignored");
     }
 
     /** Nobody reads annotations then, so that any other name may be that of one. */

@@ -106,7 +106,7 @@ public final class LimitOperations implements RateLimitOperations {
     @Override
     public Collection<NamedLimit> limits() {
         if (!enabled) {
-            registry.registerConfigured();
+            registry.registerDefined();
         }
         return Collections.unmodifiableCollection(registry.all());
     }

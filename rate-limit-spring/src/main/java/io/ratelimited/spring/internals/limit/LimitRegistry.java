@@ -539,6 +539,11 @@ public final class LimitRegistry {
         }
     }
 
+    /** Makes the limits that the properties define where nobody reads annotations, which may define the others. */
+    public void registerDefined() {
+        properties.limits().keySet().stream().filter(this::isDefined).forEach(name -> get(name, ""));
+    }
+
     private static void warnOfIgnored(String name, String lacking, Set<String> known) {
         LOG.warn("Rate limit '" + name + "' (" + PropertyText.limit(name) + ") is ignored: nothing uses it"
                 + SimilarName.hint(name, known) + ", and " + lacking
