@@ -14,10 +14,10 @@ import io.ratelimited.spring.internals.request.ThreadUse;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -46,10 +46,11 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private final CurrentRequest.@Nullable Source requests;
     private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
     private final Map<Class<?>, Map<Method, Found>> cache = new ConcurrentHashMap<>();
-    /** Declarations of {@link #declareAll} on methods that are not resolved yet. */
+    /** Declarations of {@link #declare} on methods that are not resolved yet. */
     private final Map<MethodClassKey, List<Declared>> unresolved = new ConcurrentHashMap<>();
 
-    private boolean declared;
+    private final Set<Class<?>> declared = new HashSet<>();
+    private boolean begun;
 
     public LimitedMethods(
             LimitRegistry registry,
@@ -119,13 +120,20 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         }
     }
 
-    /** Makes the limits that annotations of beans define, the first time it is called. */
-    public synchronized void declareAll() {
-        if (declared) {
-            return;
+    /** Makes the limits that annotations define of beans whose class is known without making them, the first time it is called. */
+    private synchronized void declareKnown() {
+        if (!begun) {
+            declare(BeanTypes.of(beanFactory).values());
         }
-        declared = true;
-        for (Class<?> type : new LinkedHashSet<>(BeanTypes.of(beanFactory).values())) {
+    }
+
+    /** Makes the limits that annotations of classes define, for each class once. */
+    public synchronized void declare(Collection<Class<?>> types) {
+        begun = true;
+        for (Class<?> type : types) {
+            if (!declared.add(type)) {
+                continue;
+            }
             for (Method method : BeanTypes.methods(type)) {
                 List<Declared> limits = declared(method, type);
                 limits.forEach(Declared::define);
@@ -152,7 +160,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         if (declarations.isEmpty()) {
             return Found.NOTHING;
         }
-        declareAll();
+        declareKnown();
         Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
         List<LimitUse> limits = new ArrayList<>();
         List<Class<?>> annotated = new ArrayList<>();

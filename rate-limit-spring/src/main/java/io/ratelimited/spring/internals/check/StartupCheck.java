@@ -63,7 +63,6 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
 
     @Override
     public void afterSingletonsInstantiated() {
-        methods.declareAll();
         Map<String, Class<?>> types = BeanTypes.of(beans);
         if (inspector != null) {
             inspector.checkWith(this::check);
@@ -73,6 +72,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
                 }
             });
         }
+        methods.declare(types.values());
         types.forEach((name, type) -> {
             Object bean = madeBean(name);
             if (inspector == null || bean == null || inspector.types().containsKey(name)) {

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -56,6 +57,60 @@ final class StartUpOrderTest {
             service.call();
             return new LatePostProcessor();
         }
+    }
+
+    /** The class that defines the limit is known when its bean is made, and not yet at the first call of any limited method. */
+    @Test
+    void limitMayBeDefinedByABeanThatIsDeclaredAsItsInterface() {
+        try (AnnotationConfigApplicationContext context =
+                ContextRunner.start(new ManualTicker(), new Class<?>[] {CallsEarly.class})) {
+            context.getBean(Suggestions.class).suggest();
+            assertThat(context.getBean(RateLimitOperations.class)
+                            .limit("search")
+                            .limit())
+                    .hasToString("search: token-bucket, rate 10/h, burst 10");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class CallsEarly {
+
+        @Bean
+        Suggestions suggestions() {
+            return new Suggestions();
+        }
+
+        @Bean
+        Service service() {
+            return new Service();
+        }
+
+        @Bean
+        InitializingBean warmUp(Service service) {
+            return service::call;
+        }
+
+        @Bean
+        Search search() {
+            return new SearchOfIndex();
+        }
+    }
+
+    interface Search {
+        void find();
+    }
+
+    static class SearchOfIndex implements Search {
+
+        @Override
+        @RateLimited(name = "search", rate = "10/h")
+        public void find() {}
+    }
+
+    static class Suggestions {
+
+        @RateLimited("search")
+        public void suggest() {}
     }
 
     @Test
