@@ -63,7 +63,7 @@ record BoundSettings(RateLimitProperties properties, Environment here) implement
         return sources(environment)
                 .flatMap(source -> Stream.ofNullable(source.getConfigurationProperty(name)))
                 .findFirst()
-                .map(property -> String.valueOf(property.getValue()))
+                .map(property -> environment.resolvePlaceholders(String.valueOf(property.getValue())))
                 .orElse("not set");
     }
 

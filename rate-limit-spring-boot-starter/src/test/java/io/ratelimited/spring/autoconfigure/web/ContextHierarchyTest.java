@@ -319,6 +319,34 @@ class ContextHierarchyTest {
         assertThatThrownBy(parent.getBean(OfParent.class)::nameless).isInstanceOf(RateLimitExceededException.class);
     }
 
+    /** The text of the property is the same. */
+    @Test
+    void anotherValueOfAPlaceholderInTheChildStopsItsStart() {
+        String common = "rate-limit.limits.placed.rate=${placed.rate:100/s}";
+        ConfigurableApplicationContext parent = start(parentOfOthers(), common);
+        assertThatThrownBy(() -> new SpringApplicationBuilder(Plain.class)
+                        .web(WebApplicationType.NONE)
+                        .parent(parent)
+                        .properties(common, "placed.rate=5/h")
+                        .run())
+                .satisfies(failure -> assertThat(cause(failure)).isInstanceOf(InvalidRateLimitException.class))
+                .hasMessageContaining(
+                        "Property rate-limit.limits.placed.rate is 5/h in a child context, but 100/s in its parent");
+    }
+
+    @Test
+    void aChildMayWriteOutTheValueThatItsParentHasByAPlaceholder() {
+        ConfigurableApplicationContext parent =
+                start(parentOfOthers(), "rate-limit.limits.placed.rate=${placed.rate:100/s}");
+        ConfigurableApplicationContext child = start(
+                new SpringApplicationBuilder(Plain.class)
+                        .web(WebApplicationType.NONE)
+                        .parent(parent),
+                "rate-limit.limits.placed.rate=100/s");
+        assertThat(TestLimits.of(child).limit("placed").limit())
+                .hasToString("placed: token-bucket, rate 100/s, burst 100");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"rate-limit.redis.url=redis://me:secret@cache", "rate-limit.redis.password=secret"})
     void theValueOfAPropertyOfRedisIsNotShownBecauseItCanHoldAPassword(String property) {
