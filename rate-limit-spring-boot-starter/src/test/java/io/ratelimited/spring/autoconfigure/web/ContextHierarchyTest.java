@@ -18,8 +18,10 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.RateLimitOperations;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.TestLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.internals.web.RunningServer;
 import io.ratelimited.spring.internals.web.SharedServers;
+import java.lang.ref.WeakReference;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -34,6 +36,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -44,10 +47,13 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.web.server.context.WebServerApplicationContext;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -243,6 +249,42 @@ class ContextHierarchyTest {
         assertThat(get(second, "/address").statusCode()).isEqualTo(200);
         assertThat(get(second, "/child").statusCode()).isEqualTo(200);
         assertThat(get(second, "/child").statusCode()).isEqualTo(429);
+    }
+
+    /** Without the other beans of Spring Boot, some of which keep contexts for longer. */
+    @Test
+    void aChildThatIsClosedDoesNotStayInMemory() throws Exception {
+        try (AnnotationConfigApplicationContext parent = limiting(null)) {
+            WeakReference<Object> child = beansOfAClosedChild(parent);
+            for (int i = 0; i < 20 && child.get() != null; i++) {
+                System.gc();
+                Thread.sleep(50);
+            }
+            assertThat(child.get()).isNull();
+            assertThat(parent.isActive()).isTrue();
+        }
+    }
+
+    private static WeakReference<Object> beansOfAClosedChild(ApplicationContext parent) {
+        try (AnnotationConfigApplicationContext child = limiting(parent, OfChild.class)) {
+            child.getBean(OfChild.class).call("ann");
+            return new WeakReference<>(child.getBeanFactory());
+        }
+    }
+
+    private static AnnotationConfigApplicationContext limiting(@Nullable ApplicationContext parent, Class<?>... beans) {
+        AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+        context.setParent(parent);
+        context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class);
+        Stream.of(beans).forEach(context::register);
+        context.refresh();
+        return context;
+    }
+
+    static class OfChild {
+
+        @RateLimited(name = "of-child", rate = "3/h", key = "#user")
+        public void call(String user) {}
     }
 
     /** The parent has made it from the properties, before anybody knew of the annotation. */

@@ -197,12 +197,14 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         LimitedCall call = CallKinds.of(limited, targetClass, declarations.get(0).place);
         boolean blocking = call.blocks();
         limits.forEach(limit -> registry.prepare(limit::reads));
-        limits.forEach(limit -> limit.limit().usedBy(blocking));
+        // Not the uses: requests of a parent context know these limits for longer than this context may live.
+        List<ConfiguredLimit> used = limits.stream().map(LimitUse::limit).toList();
+        used.forEach(limit -> limit.usedBy(blocking));
         if (requests != null && blocking) {
             requests.prepareBlocking(
                     specific,
-                    () -> limits.stream()
-                            .map(limit -> limit.limit().threadUse())
+                    () -> used.stream()
+                            .map(ConfiguredLimit::threadUse)
                             .max(Comparator.naturalOrder())
                             .orElse(ThreadUse.NONE));
         }
