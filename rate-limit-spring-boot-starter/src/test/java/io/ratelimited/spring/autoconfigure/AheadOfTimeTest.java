@@ -75,6 +75,48 @@ final class AheadOfTimeTest {
         });
     }
 
+    /** Which beans there are is decided when the application is processed. */
+    @Test
+    @CompileWithForkedClassLoader
+    void limitsCannotBeSwitchedOffWhenTheApplicationHasBeenProcessed() {
+        assertStartFails(process(), "rate-limit.enabled=false");
+    }
+
+    @Test
+    @CompileWithForkedClassLoader
+    void theModeCannotBeChangedWhenTheApplicationHasBeenProcessed() {
+        assertStartFails(process(), "rate-limit.aspect.mode=woven");
+    }
+
+    @Test
+    @CompileWithForkedClassLoader
+    void limitsThatWereOffWhenTheApplicationWasProcessedCannotBeSwitchedOn() {
+        AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+        TestPropertyValues.of("rate-limit.enabled=false").applyTo(context);
+        context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class);
+        ClassName initializer = new ApplicationContextAotGenerator().processAheadOfTime(context, generated);
+        generated.writeGeneratedContent();
+        context.close();
+        assertStartFails(initializer, "rate-limit.enabled=true");
+    }
+
+    private void assertStartFails(ClassName initializer, String property) {
+        TestCompiler.forSystem().with(generated).compile(compiled -> {
+            System.setProperty(AotDetector.AOT_ENABLED, "true");
+            try (GenericApplicationContext context = new GenericApplicationContext()) {
+                TestPropertyValues.of(property).applyTo(context);
+                @SuppressWarnings("unchecked")
+                ApplicationContextInitializer<GenericApplicationContext> start =
+                        compiled.getInstance(ApplicationContextInitializer.class, initializer.toString());
+                start.initialize(context);
+                assertThatThrownBy(context::refresh)
+                        .rootCause()
+                        .hasMessageContaining("Property " + property.replace("=", " is "))
+                        .hasMessageContaining("was processed ahead of time");
+            }
+        });
+    }
+
     @Test
     void whatLimitsReachByReflectionIsKnown() {
         process();

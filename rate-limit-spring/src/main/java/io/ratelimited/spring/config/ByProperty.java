@@ -25,6 +25,28 @@ abstract class ByProperty implements Condition {
         return environment.getProperty(MODE, "proxy").strip().equalsIgnoreCase("woven");
     }
 
+    /** Checks that limits apply, or not, as they did when the bean definitions were made, which may be ahead of time. */
+    static void requireEnabled(boolean registered, Environment environment) {
+        boolean enabled = new Enabled().matches(environment);
+        if (enabled != registered) {
+            throw fixed(ENABLED, enabled, registered);
+        }
+    }
+
+    /** As {@link #requireEnabled}, for the mode. */
+    static void requireMode(boolean registeredWoven, Environment environment) {
+        if (isWoven(environment) != registeredWoven) {
+            throw fixed(MODE, registeredWoven ? "proxy" : "woven", registeredWoven ? "woven" : "proxy");
+        }
+    }
+
+    private static InvalidRateLimitException fixed(String property, Object now, Object then) {
+        return new InvalidRateLimitException(
+                "Property " + property + " is " + now + ", but was " + then
+                        + " when the application was processed ahead of time, which fixes it",
+                "Set it to " + then + ", or set it to " + now + " where the application is processed. [RL-102]");
+    }
+
     /** Limits apply. */
     static final class Enabled extends ByProperty {
 

@@ -66,7 +66,10 @@ class DisabledLimitBeans {
     @InternalBean("io.ratelimited.inheritedLimits")
     @Lazy(false)
     InitializingBean inheritedLimits(ApplicationContext context, SettingsSource settings) {
-        return () -> HierarchyMember.requireSameLimits(context, settings);
+        return () -> {
+            ByProperty.requireEnabled(false, context.getEnvironment());
+            HierarchyMember.requireSameLimits(context, settings);
+        };
     }
 
     /** Limits can be looked at and changed, in memory whatever their backend: none of them decides about a call. */

@@ -56,6 +56,8 @@ import org.springframework.util.function.SingletonSupplier;
 @Conditional(ByProperty.Enabled.class)
 class LimitBeans {
 
+    private static final String WOVEN = "io.ratelimited.rateLimitWovenMode";
+
     /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
     @InternalConfiguration
     @ConditionalOnNone(LimitRegistry.class)
@@ -125,6 +127,8 @@ class LimitBeans {
     @Lazy(false)
     HierarchyMember hierarchyMember(
             ApplicationContext context, LimitRegistry registry, ContextRequests requests, SettingsSource settings) {
+        ByProperty.requireEnabled(true, context.getEnvironment());
+        ByProperty.requireMode(context.containsLocalBean(WOVEN), context.getEnvironment());
         return new HierarchyMember(context, registry, requests, settings);
     }
 
@@ -203,7 +207,7 @@ class LimitBeans {
         return new RateLimitAdvisor(aspect, aspectOrder(environment), ByProperty.isWoven(environment));
     }
 
-    @InternalBean("io.ratelimited.rateLimitWovenMode")
+    @InternalBean(WOVEN)
     @Conditional(ByProperty.Woven.class)
     static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
         return new WovenCheck(SingletonSupplier.of(methods::getObject));
