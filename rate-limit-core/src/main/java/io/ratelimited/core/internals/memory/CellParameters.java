@@ -16,6 +16,9 @@ abstract class CellParameters {
     private final Limit limit;
     private final boolean followsCalendar;
 
+    /** The limit before all changes, for whose keys there is memory. */
+    private Limit sized;
+
     private volatile @Nullable Change change;
     /** The state of a key that has seen no call; null when every key starts full. */
     private @Nullable Cell initial;
@@ -39,6 +42,7 @@ abstract class CellParameters {
 
     CellParameters(Limit limit) {
         this.limit = limit;
+        this.sized = limit;
         this.followsCalendar = limit.algorithm().followsCalendar();
     }
 
@@ -65,6 +69,11 @@ abstract class CellParameters {
     final CellParameters whole() {
         CellParameters limit = whole;
         return limit == null ? this : limit;
+    }
+
+    /** The limit before all changes, for whose keys there is memory: also of callers with their own numbers. */
+    final Limit sized() {
+        return whole().budget().sized;
     }
 
     /** What makes these numbers of some callers from the limit; null for those of the limit itself. */
@@ -120,6 +129,7 @@ abstract class CellParameters {
      * burst shrinks; called once, before use.
      */
     void inherit(CellParameters before, long at) {
+        sized = before.sized;
         if (!continues(before)) {
             return;
         }

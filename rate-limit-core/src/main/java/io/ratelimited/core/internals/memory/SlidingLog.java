@@ -1,5 +1,6 @@
 package io.ratelimited.core.internals.memory;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
@@ -317,10 +318,12 @@ final class SlidingLog extends GuardedCell {
             this.period = limit.rate().period().toNanos();
         }
 
-        /** The most entries of a key without its own numbers; none where the limit itself counts nothing. */
+        /** The entries of a key for which there is memory; none where the limit counted nothing. */
         private long entriesOfTheLimit() {
-            Limit limit = whole().limit();
-            return limit.isUnlimited() ? 0 : limit.rate().permits();
+            Limit limit = sized();
+            return limit.algorithm() != Algorithm.SLIDING_LOG || limit.isUnlimited()
+                    ? 0
+                    : limit.rate().permits();
         }
 
         @Override

@@ -120,6 +120,27 @@ class CallersNumbersTest extends CallersNumbersContract {
         }
     }
 
+    /** The number of keys was found for the smaller logs. */
+    @ParameterizedTest
+    @ValueSource(strings = {"10/h", "0/h"})
+    void aLogOfALimitThatWasRaisedCountsAsSeveralKeys(String before) {
+        Limit limit = Limit.of("logs", Algorithm.SLIDING_LOG).rate("10/h").build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 1_000);
+        limiter.update(limit.toBuilder().rate(before).build());
+        limiter.update(limit.toBuilder().rate("2000/h").build());
+        int keys = 200;
+        for (int key = 0; key < keys; key++) {
+            for (int call = 0; call < 2_000; call++) {
+                ticker.advanceNanos(1);
+                assertThat(limiter.tryAcquire("k" + key, 1)).isTrue();
+            }
+        }
+        Threads.until(() -> limiter.keys() <= 150);
+        for (int key = 0; key < keys; key++) {
+            assertThat(limiter.tryAcquire("k" + key, 1)).isFalse();
+        }
+    }
+
     /** A caller that may have many, and has few, takes no memory from others. */
     @Test
     void aLogCountsByItsEntriesAndNotByTheNumberOfItsCaller() {
