@@ -336,8 +336,16 @@ class JointReservation implements Reservation {
 
     @Override
     public void release(End end) {
+        RuntimeException failure = null;
         for (Reservation member : members()) {
-            member.release(end);
+            try {
+                member.release(end);
+            } catch (RuntimeException ex) {
+                failure = ex;
+            }
+        }
+        if (failure != null) {
+            throw failure;
         }
     }
 

@@ -145,9 +145,12 @@ final class TwoSteps extends JointReservation {
     @Override
     public void release(End end) {
         Reservation places = over();
-        super.release(end);
-        if (places != null) {
-            places.release(end);
+        try {
+            if (places != null) {
+                places.release(end);
+            }
+        } finally {
+            super.release(end);
         }
     }
 

@@ -27,6 +27,7 @@ public final class Admission {
             new Admission(LimitRequest.NONE, null, NO_SHADOWS, null, new DecisionReports(Ticker.system()));
 
     private static final LogText.Lines LOG = LogText.lines(Admission.class);
+    private static final String NOT_REPORTED = "the end of a call could not be reported to its limits";
     private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =
             AtomicIntegerFieldUpdater.newUpdater(Admission.class, "settlement");
 
@@ -61,13 +62,24 @@ public final class Admission {
         this.reports = reports;
     }
 
-    /** Ends the call, whose cost is not known: it does not count as a call in flight any more. */
+    /**
+     * Ends the call, whose cost is not known: it does not count as a call in flight any more. A failure of a backend is logged,
+     * and fails neither the call, which has been made, nor the end of others.
+     */
     public void end(End end) {
-        if (reservation != null) {
-            reservation.release(end);
+        try {
+            if (reservation != null) {
+                reservation.release(end);
+            }
+        } catch (RuntimeException | Error ex) {
+            LOG.warn(NOT_REPORTED, ex);
         }
         for (Held shadow : shadows) {
-            shadow.reservation.release(end);
+            try {
+                shadow.reservation.release(end);
+            } catch (RuntimeException | Error ex) {
+                LOG.warn(NOT_REPORTED, ex);
+            }
         }
     }
 
