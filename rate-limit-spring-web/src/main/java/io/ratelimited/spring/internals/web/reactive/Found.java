@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.web.reactive;
 
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationContext;
 import org.springframework.security.authentication.AuthenticationTrustResolver;
 import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
 import org.springframework.security.core.Authentication;
@@ -10,6 +11,8 @@ import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
+import org.springframework.web.server.adapter.WebHttpHandlerBuilder;
+import org.springframework.web.server.session.DefaultWebSessionManager;
 import reactor.core.publisher.Mono;
 
 /**
@@ -28,12 +31,21 @@ record Found<T>(@Nullable T value, @Nullable Throwable failure) {
         return of(SECURITY ? principal.filter(Security::isLoggedIn).switchIfEmpty(Security.principal()) : principal);
     }
 
-    /** The id of the session. A request without any cookie has none; asking for it would make one, if only in memory. */
+    /** The id of the session. */
     static Mono<Found<String>> session(ServerWebExchange exchange) {
-        return of(
-                exchange.getRequest().getCookies().isEmpty()
-                        ? Mono.empty()
-                        : exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId));
+        return of(Mono.defer(() -> namesNoSession(exchange)
+                ? Mono.empty()
+                : exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId)));
+    }
+
+    /** Such a request has none; asking for it would make one, if only in memory. */
+    private static boolean namesNoSession(ServerWebExchange exchange) {
+        ApplicationContext context = exchange.getApplicationContext();
+        String name = WebHttpHandlerBuilder.WEB_SESSION_MANAGER_BEAN_NAME;
+        return context != null
+                && context.containsBean(name)
+                && context.getBean(name) instanceof DefaultWebSessionManager sessions
+                && sessions.getSessionIdResolver().resolveSessionIds(exchange).isEmpty();
     }
 
     private static <T> Mono<Found<T>> of(Mono<T> lookup) {
