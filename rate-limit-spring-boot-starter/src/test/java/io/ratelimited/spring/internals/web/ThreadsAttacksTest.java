@@ -43,6 +43,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -353,6 +354,57 @@ class ThreadsAttacksTest {
             Threads.until(() -> waiting(server) == 0);
             Threads.until(() -> server.ticker().sleeping() == 0);
             Threads.until(() -> before.equals(limits.peek("slow", null).retryAfter()));
+        }
+    }
+
+    /** The thread that rejects the call does not know the request, and its caller's numbers are not those of the limit. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void aRejectionOfAnotherThreadShowsNoNumbersThatTheCallerDoesNotHave(RunningServer.Kind kind) {
+        try (RunningServer server = kind.start(
+                List.of(App.class, Plans.class),
+                "rate-limit.limits.plan.rate=100/h",
+                "rate-limit.limits.plan.tiers.gold.rate=1/h",
+                "rate-limit.limits.plain.rate=1/h")) {
+            for (String path : List.of("/plan", "/plain")) {
+                assertThat(server.get(path).statusCode()).isEqualTo(200);
+                HttpResponse<String> rejected = server.get(path);
+                assertThat(rejected.statusCode()).isEqualTo(429);
+                assertThat(rejected.headers().firstValue("Retry-After")).contains("3600");
+                assertThat(rejected.headers().firstValue("RateLimit-Policy").isPresent())
+                        .as(path)
+                        .isEqualTo(path.equals("/plain"));
+            }
+        }
+    }
+
+    @RestController
+    static class Plans {
+
+        private final ObjectProvider<Plans> self;
+
+        Plans(ObjectProvider<Plans> self) {
+            this.self = self;
+        }
+
+        @GetMapping("/plan")
+        CompletableFuture<String> plan() {
+            return CompletableFuture.supplyAsync(() -> self.getObject().call("ann", "gold"));
+        }
+
+        @GetMapping("/plain")
+        CompletableFuture<String> plain() {
+            return CompletableFuture.supplyAsync(() -> self.getObject().callPlain("ann"));
+        }
+
+        @RateLimited(name = "plan", key = "#who", tier = "#plan")
+        public String call(String who, String plan) {
+            return "done";
+        }
+
+        @RateLimited(name = "plain", key = "#who")
+        public String callPlain(String who) {
+            return "done";
         }
     }
 

@@ -225,12 +225,16 @@ public final class Rejection extends ResponseStatusException {
         return decision != null && decision.blocked();
     }
 
-    /** Reports the decision to a request that does not know it, since it was made on another thread. */
+    /**
+     * Reports the decision to a request that does not know it, since it was made on another thread. Not where the caller may
+     * have had other numbers than the limit, which nobody knows here.
+     */
     public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
         Decision rejection = decision;
         if (rejection != null && !known.test(rejection.limit())) {
             limits.all().stream()
                     .filter(limit -> limit.name().equals(rejection.limit()) && limit.showsHeaders())
+                    .filter(limit -> !limit.isUsedWithTiers() && limit.ownBudgets() == 0)
                     .forEach(limit -> request.accept(limit.limit(), rejection));
         }
     }

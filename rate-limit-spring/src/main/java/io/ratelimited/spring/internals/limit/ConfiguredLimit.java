@@ -157,6 +157,11 @@ public final class ConfiguredLimit implements NamedLimit {
         lookedUp = true;
     }
 
+    /** Returns whether callers may have a tier or their own numbers. */
+    public boolean isUsedWithTiers() {
+        return lookedUp || !tiers.isEmpty();
+    }
+
     /** Returns whether each caller may have its own numbers. With tiers, an expression is expected to return their names. */
     public boolean mayHaveNumbers() {
         return lookedUp && tiers.isEmpty() && !countsInFlight;
