@@ -18,15 +18,19 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.json.JsonParserFactory;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.annotation.Order;
 import org.springframework.security.authentication.AuthenticationProvider;
 import org.springframework.security.authentication.BadCredentialsException;
 import org.springframework.security.authentication.ReactiveAuthenticationManager;
 import org.springframework.security.core.Authentication;
+import org.springframework.web.filter.HiddenHttpMethodFilter;
 import reactor.core.publisher.Mono;
 
 /** What the start and the endpoint say of routes. */
@@ -118,6 +122,88 @@ class RouteCheckTest {
         kind.startSecured(List.of(RouteAttacksTest.App.class, guarded), LOGIN).close();
         kind.start(List.of(RouteAttacksTest.App.class), LOGIN).close();
         assertThat(output).doesNotContain("limits a login, but");
+    }
+
+    @Test
+    void aRouteThatDoesNotCountAHiddenMethodIsReported(CapturedOutput output) {
+        String[] delete = {
+            "rate-limit.limits.all.rate=5/h",
+            "rate-limit.routes[0].path=/api/x",
+            "rate-limit.routes[0].methods=DELETE",
+            "rate-limit.routes[0].limits=all",
+            "rate-limit.routes[1].path=/api/y",
+            "rate-limit.routes[1].methods=DELETE,POST",
+            "rate-limit.routes[1].limits=all"
+        };
+        kind.start(List.of(RouteAttacksTest.App.class), delete).close();
+        kind.start(List.of(RouteAttacksTest.App.class, Ordered.class), delete).close();
+        assertThat(output).doesNotContain("HiddenHttpMethodFilter");
+
+        if (kind == Kind.TOMCAT) {
+            kind.start(List.of(RouteAttacksTest.App.class, Registered.class), delete)
+                    .close();
+            assertThat(output).doesNotContain("HiddenHttpMethodFilter");
+        }
+        Class<?> hidden = kind == Kind.TOMCAT ? Hidden.class : ReactiveHidden.class;
+        kind.start(List.of(RouteAttacksTest.App.class, hidden), delete).close();
+        assertThat(output)
+                .contains("rate-limit.routes[0] (/api/x) does not count requests with a parameter _method, because the"
+                        + " HiddenHttpMethodFilter runs after the route. Give the filter an order below -101. [RL-214]")
+                .doesNotContain("rate-limit.routes[1] (/api/y) does not count requests with");
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Hidden {
+
+        @Bean
+        HiddenHttpMethodFilter hidden() {
+            return new HiddenHttpMethodFilter();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveHidden {
+
+        @Bean
+        org.springframework.web.filter.reactive.HiddenHttpMethodFilter hidden() {
+            return new org.springframework.web.filter.reactive.HiddenHttpMethodFilter();
+        }
+    }
+
+    /** Before the routes. */
+    @Configuration(proxyBeanMethods = false)
+    static class Registered {
+
+        @Bean
+        HiddenHttpMethodFilter hidden() {
+            return new HiddenHttpMethodFilter();
+        }
+
+        @Bean
+        FilterRegistrationBean<HiddenHttpMethodFilter> registered(HiddenHttpMethodFilter hidden) {
+            FilterRegistrationBean<HiddenHttpMethodFilter> registered = new FilterRegistrationBean<>(hidden);
+            registered.setOrder(-102);
+            return registered;
+        }
+    }
+
+    /** Before the routes. */
+    @Configuration(proxyBeanMethods = false)
+    static class Ordered {
+
+        @Bean
+        @Order(-102)
+        @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+        HiddenHttpMethodFilter hidden() {
+            return new HiddenHttpMethodFilter();
+        }
+
+        @Bean
+        @Order(-102)
+        @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
+        org.springframework.web.filter.reactive.HiddenHttpMethodFilter reactiveHidden() {
+            return new org.springframework.web.filter.reactive.HiddenHttpMethodFilter();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -19,12 +19,14 @@ import org.springframework.core.io.Resource;
  * @param secured whether Spring Security filters requests
  * @param handlers of the application; null when they cannot be known
  * @param mechanisms the filters that check credentials on every path, unless the check itself has limits
+ * @param hiddenMethods whether a filter behind those of routes gives requests another method
  */
 public record RouteCheck(
         RouteLimits routes,
         BooleanSupplier secured,
         Supplier<@Nullable Handlers> handlers,
-        Supplier<List<String>> mechanisms)
+        Supplier<List<String>> mechanisms,
+        BooleanSupplier hiddenMethods)
         implements Runnable {
 
     private static final LogText.Lines LOG = LogText.lines(RouteCheck.class);
@@ -32,6 +34,12 @@ public record RouteCheck(
     /** Where filters of Spring Security answer by default. */
     private static final Set<String> SECURITY =
             Set.of("login", "logout", "oauth2", "saml2", "webauthn", "ott", "connect", ".well-known");
+
+    /** Where the first filter of routes stands by default. */
+    private static final int BEFORE_SECURITY = -101;
+
+    /** The methods that a form can have in a parameter. */
+    private static final Set<String> HIDDEN = Set.of("PUT", "PATCH", "DELETE");
 
     /** The last part of paths at which applications take passwords. */
     private static final Set<String> LOGINS = Set.of("login", "log-in", "signin", "sign-in", "authenticate");
@@ -51,6 +59,7 @@ public record RouteCheck(
         }
         routes.routes().forEach(route -> LOG.info("Rate limits of " + route));
         warnOfLogins();
+        warnOfHiddenMethods();
         Handlers known = handlers.get();
         if (known != null) {
             routes.routes().stream().filter(route -> isAstray(route, known)).forEach(route -> {
@@ -79,6 +88,18 @@ public record RouteCheck(
                     + ", which no route counts. Limit the check itself, by @RateLimited on"
                     + " an AuthenticationProvider or ReactiveAuthenticationManager, or add a route on /** with the key"
                     + " clientIp. [RL-215]"));
+        }
+    }
+
+    /** Warns of routes that count a method, and not the POST of which a filter makes it. */
+    private void warnOfHiddenMethods() {
+        List<Route> bypassed = routes.routes().stream()
+                .filter(route -> HIDDEN.stream().anyMatch(route::hasMethod) && !route.hasMethod("POST"))
+                .toList();
+        if (!bypassed.isEmpty() && hiddenMethods.getAsBoolean()) {
+            bypassed.forEach(route -> LOG.warn(route.place() + " (" + Route.slashed(route.path())
+                    + ") does not count requests with a parameter _method, because the HiddenHttpMethodFilter runs after"
+                    + " the route. Give the filter an order below " + BEFORE_SECURITY + ". [RL-214]"));
         }
     }
 

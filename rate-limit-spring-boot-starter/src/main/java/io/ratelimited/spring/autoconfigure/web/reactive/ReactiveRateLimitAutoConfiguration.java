@@ -53,9 +53,11 @@ import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
+import org.springframework.web.filter.reactive.HiddenHttpMethodFilter;
 import org.springframework.web.reactive.DispatcherHandler;
 import org.springframework.web.reactive.accept.ApiVersionStrategy;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
+import org.springframework.web.server.WebFilter;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(
@@ -138,7 +140,16 @@ public final class ReactiveRateLimitAutoConfiguration {
                                 limits,
                                 () -> ReactiveLogins.arePossible(context),
                                 () -> ReactiveHandlers.of(context),
-                                () -> ReactiveLogins.besideLogin(context))));
+                                () -> ReactiveLogins.besideLogin(context),
+                                () -> areMethodsHidden(context))));
+    }
+
+    /** Returns whether a filter behind the first one of routes gives requests another method. */
+    private static boolean areMethodsHidden(ApplicationContext context) {
+        return context.getBeanProvider(WebFilter.class)
+                .orderedStream()
+                .dropWhile(filter -> !(filter instanceof RateLimitWebFilter))
+                .anyMatch(HiddenHttpMethodFilter.class::isInstance);
     }
 
     @InternalBean("io.ratelimited.rateLimitApiVersions")

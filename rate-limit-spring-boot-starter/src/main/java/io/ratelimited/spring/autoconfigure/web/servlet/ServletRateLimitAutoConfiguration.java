@@ -140,7 +140,8 @@ public final class ServletRateLimitAutoConfiguration {
                                 limits,
                                 () -> context.containsBean("springSecurityFilterChain"),
                                 () -> ServletHandlers.of(context),
-                                () -> ServletLogins.besideLogin(context))));
+                                () -> ServletLogins.besideLogin(context),
+                                () -> HiddenMethods.areBehindRoutes(context))));
     }
 
     @InternalBean("io.ratelimited.rateLimitApiVersions")
