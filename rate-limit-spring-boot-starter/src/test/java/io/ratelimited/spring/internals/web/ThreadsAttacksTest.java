@@ -66,6 +66,7 @@ import org.springframework.web.context.request.RequestContextHolder;
 import org.springframework.web.context.request.ServletRequestAttributes;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** Callers who wait often to take the threads that serve requests, and those who leave while they wait. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -185,7 +186,7 @@ class ThreadsAttacksTest {
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
                 .containsOnlyOnce(
-                        "Waiting calls can block the threads of all requests: max-waiting of slow allows more than half"
+                        "Waiting calls can block the threads of other requests: max-waiting of slow allows more than half"
                                 + " of the 200 threads to wait. Lower it to 100, return a CompletableFuture or a reactive type from the"
                                 + " methods, or use virtual threads (spring.threads.virtual.enabled).");
     }
@@ -204,7 +205,7 @@ class ThreadsAttacksTest {
                 .withClassLoader(new FilteredClassLoader("org.springframework.boot.restclient", "okhttp3"));
         (block ? runner.withBean(RestTemplate.class, RestTemplate::new) : runner)
                 .run(context -> assertThat(context).hasNotFailed());
-        assertThat(output.getAll().contains("Waiting calls can block the threads of all requests"))
+        assertThat(output.getAll().contains("Waiting calls can block the threads of other requests"))
                 .isEqualTo(block);
     }
 
@@ -282,23 +283,30 @@ class ThreadsAttacksTest {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"TOMCAT", "JETTY"})
+    @EnumSource
     void callersThatWaitLeaveThreadsForOthers(RunningServer.Kind kind) {
+        int threads = kind == RunningServer.Kind.REACTOR_NETTY ? Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE : 16;
+        int seats = threads / 2;
+        int ofOneCaller = seats - seats / 2;
+        int calls = threads + 4;
         try (RunningServer server =
                 kind.start(List.of(App.class), "server.tomcat.threads.max=16", "server.jetty.threads.max=16")) {
             List<CompletableFuture<HttpResponse<String>>> one = new ArrayList<>();
-            for (int i = 0; i < 20; i++) {
+            for (int i = 0; i < calls; i++) {
                 one.add(server.getAsync("/slow?user=attacker"));
             }
-            // One goes, half of the eight seats are taken, and the rest is refused, maybe before those four sleep.
-            Threads.until(() -> done(one) == 16 && server.ticker().sleeping() == 4);
+            // One goes, half of the seats are taken, and the rest is refused, maybe before those sleep.
+            Threads.until(
+                    () -> done(one) == calls - ofOneCaller && server.ticker().sleeping() == ofOneCaller);
             assertThat(server.get("/free").statusCode()).isEqualTo(200);
+            assertThat(server.get("/slow?user=victim").statusCode()).isEqualTo(200);
 
             List<CompletableFuture<HttpResponse<String>>> many = new ArrayList<>();
-            for (int i = 0; i < 20; i++) {
+            for (int i = 0; i < calls; i++) {
                 many.add(server.getAsync("/slow?user=other" + i % 4));
             }
-            Threads.until(() -> done(many) == 16 && server.ticker().sleeping() == 8);
+            Threads.until(() -> done(many) == calls - (seats - ofOneCaller)
+                    && server.ticker().sleeping() == seats);
             assertThat(server.get("/free").statusCode()).isEqualTo(200);
 
             server.ticker().advance(Duration.ofHours(1));

@@ -136,7 +136,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             return;
         }
         warnedOfSleepers = names;
-        LOG.warn("Waiting calls can block the threads of all requests: max-waiting of " + names
+        LOG.warn("Waiting calls can block the threads of other requests: max-waiting of " + names
                 + " allows more than half of"
                 + " the " + registry.threads().number() + " threads to wait. Lower it to " + half
                 + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"

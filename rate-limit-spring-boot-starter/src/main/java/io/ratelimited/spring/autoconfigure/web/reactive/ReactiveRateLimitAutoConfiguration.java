@@ -11,6 +11,7 @@ import io.ratelimited.spring.internals.boot.ForwardedHeadersCheck;
 import io.ratelimited.spring.internals.boot.RouteConfiguration;
 import io.ratelimited.spring.internals.call.LimitEnforcer;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.limit.RequestThreads;
 import io.ratelimited.spring.internals.web.CatchAllCheck;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.InvalidCallLog;
@@ -116,6 +117,12 @@ public final class ReactiveRateLimitAutoConfiguration {
     @InternalBean("io.ratelimited.rateLimitedHandlers")
     LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context, LimitEnforcer enforcer) {
         return new LimitedHandlers(requests, context, enforcer.ticker());
+    }
+
+    /** Those on which handler methods sleep that return plain values. */
+    @InternalBean("io.ratelimited.rateLimitRequestThreads")
+    RequestThreads rateLimitRequestThreads() {
+        return new RequestThreads(LimitedHandlers.MOST_THREADS);
     }
 
     @InternalBean("io.ratelimited.rateLimitBlockingExecution")

@@ -36,7 +36,11 @@ import reactor.core.scheduler.Schedulers;
  */
 public final class LimitedHandlers implements HandlerAdapter, Ordered, DisposableBean {
 
+    /** The most threads of handler methods that may sleep. */
+    public static final int MOST_THREADS = Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE;
+
     private static final int SECONDS_IDLE = 60;
+    private static final String NAME = "rate-limit-handlers";
 
     private final ReactiveRequests requests;
     private final ApplicationContext application;
@@ -44,11 +48,7 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     private final Map<ApplicationContext, List<HandlerAdapter>> adapters = new ConcurrentHashMap<>();
     /** Made for the first of them. */
     private final SingletonSupplier<Scheduler> threads = SingletonSupplier.of(() -> Schedulers.newBoundedElastic(
-            Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE,
-            Schedulers.DEFAULT_BOUNDED_ELASTIC_QUEUESIZE,
-            "rate-limit-handlers",
-            SECONDS_IDLE,
-            true));
+            MOST_THREADS, Schedulers.DEFAULT_BOUNDED_ELASTIC_QUEUESIZE, NAME, SECONDS_IDLE, true));
 
     public LimitedHandlers(ReactiveRequests requests, ApplicationContext application, Ticker ticker) {
         this.requests = requests;
@@ -62,6 +62,11 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
      */
     public Scheduler threads() {
         return threads.obtain();
+    }
+
+    /** Returns whether the calling thread is one of {@link #threads}. */
+    static boolean isThread() {
+        return Thread.currentThread().getName().startsWith(NAME);
     }
 
     @Override

@@ -59,6 +59,12 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         return reactorContext.apply(KEY) instanceof CurrentRequest request ? request : current();
     }
 
+    /** Those on which handler methods sleep: all others of a server are event loops, or of no number that is known here. */
+    @Override
+    public boolean isRequestThread() {
+        return LimitedHandlers.isThread();
+    }
+
     @Override
     public void prepare(Predicate<String> reads) {
         // Never set back, so that limits may be prepared by several threads at once.
