@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -11,11 +12,29 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
 import org.junit.jupiter.params.Parameter;
@@ -24,17 +43,28 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.http.ResponseEntity;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.server.WebFilter;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
-/** The places come back that routes hold for calls in flight. */
+/** When and that the places come back which routes hold for calls in flight. */
 @ParameterizedClass
 @EnumSource(Kind.class)
 class PlacesOfRoutesTest {
+
+    private static final Pattern LENGTH = Pattern.compile("(?i)content-length: (\\d+)");
+
+    /** Bytes of a body that fits in no buffer. */
+    private static final int LARGE = 32 << 20;
 
     private static RunningServer server;
 
@@ -49,7 +79,16 @@ class PlacesOfRoutesTest {
                 "rate-limit.limits.place.algorithm=concurrency",
                 "rate-limit.limits.place.max-concurrent=1",
                 "rate-limit.routes[0].path=/several/**",
-                "rate-limit.routes[0].limits=failing,place");
+                "rate-limit.routes[0].limits=failing,place",
+                "rate-limit.limits.seat.algorithm=concurrency",
+                "rate-limit.limits.seat.max-concurrent=1",
+                "rate-limit.limits.adapting.algorithm=adaptive",
+                "rate-limit.limits.adapting.min-concurrent=1",
+                "rate-limit.limits.adapting.max-concurrent=1",
+                "rate-limit.routes[1].path=/next/**",
+                "rate-limit.routes[1].limits=seat",
+                "rate-limit.routes[2].path=/adapting/**",
+                "rate-limit.routes[2].limits=adapting");
     }
 
     @AfterParameterizedClassInvocation
@@ -71,14 +110,170 @@ class PlacesOfRoutesTest {
         Threads.untilAsserted(() -> assertThat(free("place")).isEqualTo(1));
     }
 
+    /** The thread of the first request is held when its response has been sent, until the second one has been answered. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "/next/plain",
+                "/next/mono",
+                "/next/callable",
+                "/next/closed",
+                "/next/empty",
+                "/next/redirect",
+                "/adapting/plain"
+            })
+    void aClientThatHasTheWholeResponseMayCallAgain(String path) throws Exception {
+        boolean ofServlets = List.of("/next/callable", "/next/closed", "/next/empty", "/next/redirect")
+                .contains(path);
+        assumeTrue(!ofServlets || kind != Kind.REACTOR_NETTY, "Spring MVC");
+        assumeTrue(!path.equals("/next/redirect") || kind == Kind.JETTY, "Tomcat sends a redirect at the end");
+        Held held = server.context.getBean(Held.class);
+        held.path = path;
+        try {
+            HttpResponse<String> first = server.get(path);
+            assertThat(first.statusCode()).isLessThan(400);
+            assertThat(held.reached.tryAcquire(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(server.get(path + "?second").statusCode()).isEqualTo(first.statusCode());
+        } finally {
+            held.path = "";
+            held.gate.release();
+        }
+        String limit = path.startsWith("/next") ? "seat" : "adapting";
+        Threads.untilAsserted(() -> assertThat(free(limit)).isEqualTo(1));
+    }
+
+    /** So a route limits concurrent downloads. */
+    @Test
+    void aClientThatReadsAWholeBodySlowlyKeepsItsPlace() throws Exception {
+        assumeTrue(kind != Kind.REACTOR_NETTY, "a response of one value has ended as soon as it starts");
+        try (Socket client = server.connect()) {
+            client.getOutputStream()
+                    .write("GET /next/large HTTP/1.1\r\nHost: x\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+            client.getInputStream().readNBytes(10_000);
+            assertThat(free("seat")).isZero();
+            client.getInputStream().readNBytes(LARGE - 10_000);
+            Threads.untilAsserted(() -> assertThat(free("seat")).isEqualTo(1));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/next/plain", "/next/several"})
+    void callsInSequenceAreNeverRejected(String path) throws Exception {
+        try (Socket one = server.connect();
+                Socket other = server.connect()) {
+            for (int i = 0; i < 200; i++) {
+                assertThat(answer(i % 2 == 0 ? one : other, path)).startsWith("HTTP/1.1 200");
+            }
+        }
+    }
+
+    /** Sends a request and reads the response to it, not a byte more. */
+    private static String answer(Socket client, String path) throws IOException {
+        client.getOutputStream()
+                .write(("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
+        InputStream in = client.getInputStream();
+        StringBuilder answer = new StringBuilder();
+        while (answer.indexOf("\r\n\r\n") < 0) {
+            answer.append((char) in.read());
+        }
+        Matcher length = LENGTH.matcher(answer);
+        if (length.find()) {
+            in.readNBytes(Integer.parseInt(length.group(1)));
+        } else {
+            while (answer.indexOf("\r\n0\r\n\r\n") < 0) {
+                answer.append((char) in.read());
+            }
+        }
+        return answer.toString();
+    }
+
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Failing.class, Api.class})
+    @Import({Failing.class, Held.class, Api.class, Servlets.class, Reactive.class})
     static class App {
 
         @Bean
         ManualTicker ticker() {
             return new ManualTicker();
+        }
+    }
+
+    /** Holds a request whose response has been sent. */
+    static final class Held {
+
+        private final Semaphore reached = new Semaphore(0);
+        private final Semaphore gate = new Semaphore(0);
+        private volatile String path = "";
+
+        private boolean holds(String path, @Nullable String query) {
+            return path.equals(this.path) && query == null;
+        }
+
+        private void hold() {
+            reached.release();
+            try {
+                assertThat(gate.tryAcquire(20, TimeUnit.SECONDS)).isTrue();
+            } catch (InterruptedException ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+    }
+
+    @RestController
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+    static class Servlets {
+
+        @Bean
+        static FilterRegistrationBean<Filter> holding(Held held) {
+            FilterRegistrationBean<Filter> holding = new FilterRegistrationBean<>((request, response, chain) -> {
+                chain.doFilter(request, response);
+                HttpServletRequest http = (HttpServletRequest) request;
+                if (!request.isAsyncStarted() && held.holds(http.getRequestURI(), http.getQueryString())) {
+                    response.flushBuffer();
+                    held.hold();
+                }
+            });
+            holding.setAsyncSupported(true);
+            holding.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC);
+            return holding;
+        }
+
+        @GetMapping("/next/callable")
+        public Callable<String> callable() {
+            return () -> "hello";
+        }
+
+        @GetMapping("/next/closed")
+        public void closed(HttpServletResponse response) throws IOException {
+            try (OutputStream body = response.getOutputStream()) {
+                body.write("hello".getBytes(StandardCharsets.US_ASCII));
+                body.flush();
+            }
+        }
+
+        @GetMapping("/next/empty")
+        public ResponseEntity<Void> empty() {
+            return ResponseEntity.noContent().build();
+        }
+
+        @GetMapping("/next/redirect")
+        public void redirect(HttpServletResponse response) throws IOException {
+            response.sendRedirect("/next/plain");
+        }
+    }
+
+    @RestController
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
+    static class Reactive {
+
+        @Bean
+        static WebFilter holding(Held held) {
+            return (exchange, chain) -> chain.filter(exchange).then(Mono.defer(() -> {
+                URI uri = exchange.getRequest().getURI();
+                return held.holds(uri.getPath(), uri.getQuery())
+                        ? Mono.<Void>fromRunnable(held::hold).subscribeOn(Schedulers.boundedElastic())
+                        : Mono.empty();
+            }));
         }
     }
 
@@ -130,6 +325,26 @@ class PlacesOfRoutesTest {
         @GetMapping("/several/plain")
         public String plain() {
             return "hello";
+        }
+
+        @GetMapping({"/next/plain", "/adapting/plain"})
+        public String next() {
+            return "hello";
+        }
+
+        @GetMapping("/next/several")
+        public Flux<String> several() {
+            return Flux.just("hel", "lo");
+        }
+
+        @GetMapping("/next/large")
+        public byte[] large() {
+            return new byte[LARGE];
+        }
+
+        @GetMapping("/next/mono")
+        public Mono<String> later() {
+            return Mono.just("hello");
         }
 
         @GetMapping("/several/mono")

@@ -10,7 +10,7 @@ import reactor.util.context.Context;
 
 /**
  * The response to a request, which is made with the request on the thread and in the Reactor context. In the outer filter it
- * reports its end to the request, before the client can know it. One object for what would be five operators.
+ * reports its end to the request, before the server completes it. One object for what would be five operators.
  */
 final class FollowedResponse extends MonoOperator<Void, Void> {
 

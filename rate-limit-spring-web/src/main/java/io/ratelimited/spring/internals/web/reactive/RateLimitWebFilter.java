@@ -156,16 +156,33 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         AtomicBoolean claimed = new AtomicBoolean();
         return later(entered, call)
                 .flatMap(admission ->
-                        claimed.compareAndSet(false, true) ? goOn(admission, exchange, chain) : Mono.empty())
+                        claimed.compareAndSet(false, true) ? goOn(admission, exchange, chain, call) : Mono.empty())
                 .doOnError(failure -> end(entered, claimed, ofFailure(failure, call)))
-                .doFinally(signal -> end(entered, claimed, ofSignal(signal, exchange, call)));
+                // Before the server completes a response that nobody has written to.
+                .doOnSuccess(none -> end(entered, claimed, ofStatus(exchange, call)))
+                .doFinally(signal -> {
+                    if (signal == SignalType.CANCEL) {
+                        end(entered, claimed, End.CANCELLED);
+                    }
+                });
     }
 
-    private static Mono<Void> goOn(Admission admission, ServerWebExchange exchange, WebFilterChain chain) {
+    private static Mono<Void> goOn(
+            Admission admission, ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
+        if (!admission.followsResult()) {
+            return chain.filter(exchange);
+        }
         CallerTime time = admission.callerTime();
+        // The client may call again before the response has ended.
+        ServerWebExchange followed = new CompletedExchange(exchange, () -> {
+            if (time != null) {
+                time.close();
+            }
+            admission.end(ofStatus(exchange, call));
+        });
         return time == null
-                ? chain.filter(exchange)
-                : chain.filter(new TimedExchange(exchange, time))
+                ? chain.filter(followed)
+                : chain.filter(new TimedExchange(followed, time))
                         .doOnTerminate(time::close)
                         .doOnCancel(time::close);
     }
@@ -176,10 +193,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         return decided.isDone() ? turn : turn.publishOn(Schedulers.fromExecutor(limits.ofSubscriber(call)));
     }
 
-    private static End ofSignal(SignalType signal, ServerWebExchange exchange, ReactiveCurrentRequest call) {
-        if (signal == SignalType.CANCEL) {
-            return End.CANCELLED;
-        }
+    private static End ofStatus(ServerWebExchange exchange, ReactiveCurrentRequest call) {
         HttpStatusCode status = exchange.getResponse().getStatusCode();
         if (status == null) {
             return End.ANSWERED;

@@ -122,6 +122,11 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         return unfinished;
     }
 
+    /** Returns whether the result, or the end of a stream, is not known yet. */
+    boolean isAwaited() {
+        return started && known == null && !aborted;
+    }
+
     /**
      * The response has ended.
      *

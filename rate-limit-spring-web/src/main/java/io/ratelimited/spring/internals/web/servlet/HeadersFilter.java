@@ -5,12 +5,10 @@ import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
-import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
-import jakarta.servlet.http.HttpServletResponseWrapper;
 import java.io.IOException;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -102,7 +100,9 @@ public final class HeadersFilter implements Filter {
 
     private void keepFields(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (limits.isIdle() || !(response instanceof HttpServletResponse httpResponse)) {
+        if (limits.isIdle()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
             chain.doFilter(request, response);
             return;
         }
@@ -113,28 +113,7 @@ public final class HeadersFilter implements Filter {
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
             ServletRequestState.dispatched(request);
         }
-        chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
-            @Override
-            public ServletOutputStream getOutputStream() throws IOException {
-                return ServletRequestState.followed(request, super.getOutputStream());
-            }
-
-            @Override
-            public void flushBuffer() throws IOException {
-                try {
-                    super.flushBuffer();
-                } catch (IOException ex) {
-                    ServletRequestState.broken(request, ex);
-                    throw ex;
-                }
-            }
-
-            @Override
-            public void reset() {
-                super.reset();
-                ServletRequestState.restoreFields(request, httpResponse);
-            }
-        });
+        chain.doFilter(request, new FollowedResponse(httpRequest, httpResponse));
         if (request.isAsyncStarted()) {
             ServletRequestState.returned(request);
         }

@@ -163,7 +163,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         }
         CallerTime time = admission == null ? null : admission.callerTime();
         if (admission != null) {
-            call.atEnd(() -> {
+            call.whenComplete(() -> {
                 if (time != null) {
                     time.close();
                 }

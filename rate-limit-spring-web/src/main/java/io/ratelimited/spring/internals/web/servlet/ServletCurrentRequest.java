@@ -218,7 +218,7 @@ final class ServletCurrentRequest implements CurrentRequest {
             return false;
         }
         AsyncOutcome outcome = AsyncOutcome.of(result, request);
-        return state.atEnd(() -> outcome.report(action));
+        return state.atEnd(() -> outcome.report(action), () -> !outcome.isAwaited());
     }
 
     private static @Nullable Object body(Object result) {
@@ -326,9 +326,14 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.heard();
     }
 
+    /** Runs an action when the response is complete, before the client can know it; only after {@link #begin}. */
+    void whenComplete(Runnable action) {
+        state.atEnd(action, () -> true);
+    }
+
     /** Runs an action when the request ends; only after {@link #begin}. */
     void atEnd(Runnable action) {
-        state.atEnd(action);
+        state.atEnd(action, () -> false);
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */

@@ -4,7 +4,6 @@ import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.LimitHeaders;
 import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.DispatcherType;
-import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -15,6 +14,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,7 +35,7 @@ final class ServletRequestState {
     final LimitHeaders fields = new LimitHeaders();
     private Set<String> charged = Set.of();
     private List<Call> calls = List.of();
-    private List<Runnable> atEnd = List.of();
+    private List<Ending> endings = List.of();
     /** The refusal that is being answered, whose fields stand beside those of limits; null if there is none. */
     private @Nullable Rejection refusal;
 
@@ -54,7 +54,7 @@ final class ServletRequestState {
     private boolean ended;
     /** Whether the first dispatch has returned, and the response goes on. */
     private boolean goesOn;
-    /** Whether a write of the response has failed. */
+    /** Whether a write of the response has failed, or a read of the request. */
     private boolean broken;
 
     private volatile boolean over;
@@ -78,6 +78,11 @@ final class ServletRequestState {
         ServletRequestState state = new ServletRequestState(clients, style);
         request.setAttribute(ATTRIBUTE, state);
         return state;
+    }
+
+    /** That of a request on which a limit may decide; null if there is none so far. */
+    static @Nullable ServletRequestState known(ServletRequest request) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state ? state : null;
     }
 
     synchronized void charge(String use) {
@@ -120,38 +125,14 @@ final class ServletRequestState {
         }
     }
 
+    synchronized boolean hasActions() {
+        return !endings.isEmpty();
+    }
+
     /**
-     * The body of a response; if limits wait for its end, one whose failure ends it: after a write that fails, Spring MVC waits
-     * for the server to end the request, and Jetty does not always.
+     * Nothing more of the response reaches the client. That ends it: after a write that fails, Spring MVC waits for the server
+     * to end the request, and Jetty does not always.
      */
-    static ServletOutputStream followed(ServletRequest request, ServletOutputStream body) {
-        if (!(request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) || !state.hasActions()) {
-            return body;
-        }
-        return new StepwiseOutput(body) {
-            @Override
-            void run(Step step) throws IOException {
-                try {
-                    step.run();
-                } catch (IOException ex) {
-                    state.broken(ex);
-                    throw ex;
-                }
-            }
-        };
-    }
-
-    /** Nothing more of a response reaches the client. */
-    static void broken(ServletRequest request, IOException cause) {
-        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasActions()) {
-            state.broken(cause);
-        }
-    }
-
-    private synchronized boolean hasActions() {
-        return !atEnd.isEmpty();
-    }
-
     void broken(IOException cause) {
         failed(cause);
         synchronized (this) {
@@ -163,7 +144,7 @@ final class ServletRequestState {
         end();
     }
 
-    /** Returns whether a write of the response has failed, as far as limits wait for its end. */
+    /** Returns whether a write of the response has failed, or a read of the request. */
     synchronized boolean isBroken() {
         return broken;
     }
@@ -323,33 +304,56 @@ final class ServletRequestState {
         return followed && !ended;
     }
 
-    /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
-    synchronized boolean atEnd(Runnable action) {
+    /**
+     * An action at the end of a request.
+     *
+     * @param isDue whether it may run as soon as the response is complete
+     */
+    private record Ending(Runnable action, BooleanSupplier isDue) {}
+
+    /**
+     * Runs an action at the end of the request.
+     *
+     * @param isDue whether it may run before, when the response is complete
+     * @return false when nobody would run the action: a request without the filter, or one that has ended
+     */
+    synchronized boolean atEnd(Runnable action, BooleanSupplier isDue) {
         if (!isFollowed()) {
             return false;
         }
-        if (atEnd.isEmpty()) {
-            atEnd = new ArrayList<>(1);
+        if (endings.isEmpty()) {
+            endings = new ArrayList<>(1);
         }
-        atEnd.add(action);
+        endings.add(new Ending(action, isDue));
         return true;
+    }
+
+    /** The last byte of the response is about to be sent: the client may call again before the request has ended. */
+    void complete() {
+        List<Ending> due;
+        synchronized (this) {
+            if (endings.isEmpty()) {
+                return;
+            }
+            due = endings.stream().filter(ending -> ending.isDue.getAsBoolean()).toList();
+            endings.removeAll(due);
+        }
+        due.forEach(ending -> ending.action.run());
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
-        List<Runnable> actions;
+        List<Ending> all;
         synchronized (this) {
             if (stopAlarm != null) {
                 heard();
             }
             ended = true;
-            actions = atEnd;
-            atEnd = List.of();
+            all = endings;
+            endings = List.of();
         }
         try {
-            for (Runnable action : actions) {
-                action.run();
-            }
+            all.forEach(ending -> ending.action.run());
         } finally {
             over = true;
         }
