@@ -27,6 +27,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import org.eclipse.jetty.io.EofException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -181,6 +182,7 @@ class DisconnectAttacksTest {
                 "/failing",
                 "/failing-vendor",
                 "/failing-pipe",
+                "/failing-jetty",
                 "/failing-stream",
                 "/late-answer",
                 "/failing-callable"
@@ -323,6 +325,13 @@ class DisconnectAttacksTest {
         @RateLimited("units")
         public String failingPipe() {
             throw new IllegalStateException(new IOException("Broken pipe"));
+        }
+
+        /** What a client of Jetty throws whose server has gone. */
+        @GetMapping("/failing-jetty")
+        @RateLimited("units")
+        public String failingJetty() {
+            throw new IllegalStateException(new EofException("reset"));
         }
 
         @GetMapping("/failing-stream")

@@ -4,8 +4,9 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Recognizes what servers throw when they read from a client that has disconnected, or write to one. Not by messages or by
- * exceptions of Java: a backend of the application fails with the same while the client is still there.
+ * Recognizes what servers throw when they read from a client that has disconnected, or write to one. Not by messages, nor by
+ * exceptions of Java or of Jetty, whose client throws the same: a backend of the application fails with them while the client
+ * is still there.
  */
 public final class ClientDisconnects {
 
@@ -14,7 +15,6 @@ public final class ClientDisconnects {
     /** Supertypes, by name because the servers need not be there. */
     private static final Set<String> OF_SERVERS = Set.of(
             "org.apache.catalina.connector.ClientAbortException",
-            "org.eclipse.jetty.io.EofException",
             "org.springframework.web.context.request.async.AsyncRequestNotUsableException");
 
     private ClientDisconnects() {}

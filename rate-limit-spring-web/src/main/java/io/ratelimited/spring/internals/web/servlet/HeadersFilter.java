@@ -113,7 +113,7 @@ public final class HeadersFilter implements Filter {
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
             ServletRequestState.dispatched(request);
         }
-        chain.doFilter(request, new FollowedResponse(httpRequest, httpResponse));
+        chain.doFilter(new FollowedRequest(httpRequest), new FollowedResponse(httpRequest, httpResponse));
         if (request.isAsyncStarted()) {
             ServletRequestState.returned(request);
         }

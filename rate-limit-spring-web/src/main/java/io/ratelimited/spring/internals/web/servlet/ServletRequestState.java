@@ -125,6 +125,17 @@ final class ServletRequestState {
         }
     }
 
+    /** The body of a request could not be read: its client has gone. */
+    static void lost(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
+            state.lost();
+        }
+    }
+
+    private synchronized void lost() {
+        broken = true;
+    }
+
     synchronized boolean hasActions() {
         return !endings.isEmpty();
     }

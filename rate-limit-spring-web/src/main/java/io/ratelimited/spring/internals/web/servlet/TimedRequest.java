@@ -138,51 +138,25 @@ final class TimedRequest extends HttpServletRequestWrapper {
     }
 
     /** Code that reads without blocking waits from when nothing is ready until it is told that something is. */
-    private static final class TimedInput extends ServletInputStream {
+    private static final class TimedInput extends StepwiseInput {
 
-        private final ServletInputStream body;
         private final CallerTime time;
         private final CallerWait waits;
 
         private TimedInput(ServletInputStream body, CallerTime time) {
-            this.body = body;
+            super(body);
             this.time = time;
             this.waits = new CallerWait(time);
         }
 
         @Override
-        public int read() throws IOException {
+        int run(Step step) throws IOException {
             time.begin();
             try {
-                return body.read();
+                return step.run();
             } finally {
                 time.end();
             }
-        }
-
-        @Override
-        public int read(byte[] into, int from, int length) throws IOException {
-            time.begin();
-            try {
-                return body.read(into, from, length);
-            } finally {
-                time.end();
-            }
-        }
-
-        @Override
-        public int available() throws IOException {
-            return body.available();
-        }
-
-        @Override
-        public void close() throws IOException {
-            body.close();
-        }
-
-        @Override
-        public boolean isFinished() {
-            return body.isFinished();
         }
 
         @Override
