@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.LongAccumulator;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
@@ -21,9 +22,13 @@ import org.jspecify.annotations.Nullable;
 final class AdaptiveLimit {
 
     private final Ticker ticker;
+    /** Permits of calls that ended, as are {@link #late} and {@link #overloaded}: what is in use is counted in permits, too. */
     private final LongAdder answered = new LongAdder();
-    private final LongAdder nanos = new LongAdder();
-    private final LongAdder inFlight = new LongAdder();
+    /** Sums by permit, which may be too large for a long: times, permits in use, and the other permits of the same call. */
+    private final DoubleAdder nanos = new DoubleAdder();
+
+    private final DoubleAdder inFlight = new DoubleAdder();
+    private final DoubleAdder others = new DoubleAdder();
     private final LongAccumulator most = new LongAccumulator(Math::max, 0);
     private final LongAdder late = new LongAdder();
     private final LongAdder overloaded = new LongAdder();
@@ -169,22 +174,28 @@ final class AdaptiveLimit {
             return false; // the window has not begun
         }
         long took = Math.max(0, now - start);
+        long permits = before - used;
         boolean isLate = took > lateNanos;
         if (end == End.OVERLOADED) {
-            overloaded.increment();
-            nanos.add(Math.min(took, longest));
-            inFlight.add(before);
-            most.accumulate(before);
+            overloaded.add(permits);
+            count(permits, took, before);
         } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
-            answered.increment();
-            nanos.add(Math.min(took, longest));
-            inFlight.add(before);
-            most.accumulate(before);
+            answered.add(permits);
+            count(permits, took, before);
             if (isLate) {
-                late.increment();
+                late.add(permits);
             }
         }
         return mayStep(now, used) && step(now, used);
+    }
+
+    private void count(long permits, long took, long before) {
+        nanos.add((double) permits * Math.min(took, longest));
+        inFlight.add((double) permits * before);
+        most.accumulate(before);
+        if (permits > 1) {
+            others.add((double) permits * (permits - 1));
+        }
     }
 
     private boolean mayStep(long now, long used) {
@@ -221,7 +232,8 @@ final class AdaptiveLimit {
                     failed,
                     bound,
                     used,
-                    Math.max(0, Math.min(used, atCaller.sum())));
+                    Math.max(0, Math.min(used, atCaller.sum())),
+                    1 + others.sumThenReset() / divisor);
             bound = false;
             change = take(isForgotten(now) ? controller.forgotten(seen) : controller.next(seen), now);
             begun = now + controller.settling();

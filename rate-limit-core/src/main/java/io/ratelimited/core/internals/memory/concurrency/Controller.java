@@ -4,7 +4,8 @@ import io.ratelimited.core.overload.FoundLimitChange.Reason;
 
 /**
  * Finds the number of calls in flight that serves most. A pure step from one {@link Window} to the next: no clock, thread or
- * chance. Immutable. Its constants stand in {@link Tuning}.
+ * chance. Immutable. Its constants stand in {@link Tuning}; those that are numbers of calls are of usual ones, which may need
+ * several permits each.
  *
  * <p>The limit is a belief about a shortage, and there is none until a sign of one is seen. While nothing is short, up to the
  * upper bound of calls is admitted, and what is usual is learned ({@link Known}). The signs: more and more calls in flight
@@ -102,7 +103,8 @@ record Controller(
     /**
      * Returns whether a window of this length has shown enough for a step.
      *
-     * @param bad the calls among those that ended that were late or met an overloaded service
+     * @param ended permits of the calls that ended
+     * @param bad permits of those among them that were late or met an overloaded service
      * @param used permits in use now
      */
     boolean isOver(long nanos, long ended, long bad, long used) {
@@ -115,28 +117,29 @@ record Controller(
             case HOLD -> nanos >= Tuning.HOLD_SPAN * base();
             case DRAIN -> used <= placesOfBest();
             case TEST ->
-                (ended >= Math.max(Tuning.ANSWERS, Tuning.TURNOVERS * limit) && nanos >= turnover)
-                        || (nanos >= Tuning.LONGEST && ended > Tuning.FIRST_ANSWERS);
+                (ended >= Math.max(permits(Tuning.ANSWERS), Tuning.TURNOVERS * limit) && nanos >= turnover)
+                        || (nanos >= Tuning.LONGEST && ended > permits(Tuning.FIRST_ANSWERS));
             case FIRST, UP, DOWN ->
-                (ended >= Math.max(Tuning.LEVEL, 2 * limit) && nanos >= turnover)
-                        || (nanos >= Tuning.LONGEST && ended > Tuning.FEW_ANSWERS);
+                (ended >= Math.max(permits(Tuning.LEVEL), 2 * limit) && nanos >= turnover)
+                        || (nanos >= Tuning.LONGEST && ended > permits(Tuning.FEW_ANSWERS));
             case BELOW, ABOVE ->
-                (ended >= Tuning.LEVEL && bad > Tuning.MOSTLY_LATE * ended && nanos >= turnover)
-                        || (ended >= Tuning.STEP_ANSWERS && nanos >= Math.min(2 * last.meanNanos(), Tuning.PATIENCE))
-                        || (nanos >= Tuning.LONGEST && ended >= Tuning.ANSWERS);
+                (ended >= permits(Tuning.LEVEL) && bad > Tuning.MOSTLY_LATE * ended && nanos >= turnover)
+                        || (ended >= permits(Tuning.STEP_ANSWERS)
+                                && nanos >= Math.min(2 * last.meanNanos(), Tuning.PATIENCE))
+                        || (nanos >= Tuning.LONGEST && ended >= permits(Tuning.ANSWERS));
         };
     }
 
     private boolean isOverWhileFree(long nanos, long ended, long used) {
         double base = known.base();
         if (base == 0) {
-            return ended >= Tuning.FIRST_ANSWERS;
+            return ended >= permits(Tuning.FIRST_ANSWERS);
         }
         double half = 0.5 * last.meanNanos();
-        return (ended >= Tuning.ANSWERS && nanos >= Math.max(Tuning.SPAN * base, half))
+        return (ended >= permits(Tuning.ANSWERS) && nanos >= Math.max(Tuning.SPAN * base, half))
                 || (used >= watched() && nanos >= Tuning.WATCH_SPAN * base)
-                || (ended >= Tuning.FEW_ANSWERS
-                        && used >= Math.max(Tuning.BEGIN, Tuning.GROWN * signs.high())
+                || (ended >= permits(Tuning.FEW_ANSWERS)
+                        && used >= Math.max(permits(Tuning.BEGIN), Tuning.GROWN * signs.high())
                         && nanos >= Math.max(2 * base, half))
                 || (nanos >= Tuning.LONGEST / 2 && ended > 0);
     }
@@ -155,8 +158,8 @@ record Controller(
     /** Permits in use from which on a call that is admitted may take the step: perhaps hardly any call ends any more. */
     int watched() {
         double usual = known.rate() * known.base() / 1e9;
-        return phase == Phase.FREE && known.isBelieved() && usual >= Tuning.BUSY
-                ? (int) Math.max(Tuning.BEGIN, Tuning.WATCHED * usual)
+        return phase == Phase.FREE && known.isBelieved() && usual >= permits(Tuning.BUSY)
+                ? (int) Math.max(permits(Tuning.BEGIN), Tuning.WATCHED * usual)
                 : Integer.MAX_VALUE;
     }
 
@@ -177,7 +180,7 @@ record Controller(
 
     /** Permits that may be in use when a call of the highest of several classes takes some: it pays for no step below. */
     int placesOfBest() {
-        return (int) Math.round(clamp(Math.max(Tuning.BEST * limit, limit + Tuning.CHANCE * Math.sqrt(limit))));
+        return (int) Math.round(clamp(Math.max(Tuning.BEST * limit, limit + Tuning.CHANCE * known.chance(limit))));
     }
 
     /** The limit that was found. */
@@ -193,6 +196,11 @@ record Controller(
     /** The longest time of a call that is counted in full, in nanoseconds: a few that take forever say little of the others. */
     long longest() {
         return base() == 0 ? Long.MAX_VALUE : (long) (Tuning.CLIP * base());
+    }
+
+    /** Permits of so many usual calls. */
+    private double permits(double calls) {
+        return known.permits(calls);
     }
 
     private double clamp(double value) {
@@ -278,10 +286,10 @@ record Controller(
         double usual = before.known.rate() * seen.seconds();
         boolean storms = seen.working() >= before.watched()
                 && seen.nanos() <= 2 * before.known.base()
-                && arrived >= Tuning.STORM * usual + Tuning.HOLD_CHANCE * (Math.sqrt(usual) + 1)
+                && arrived >= Tuning.STORM * usual + Tuning.HOLD_CHANCE * (known.chance(usual) + permits(1))
                 && seen.ended() < arrived / 2;
         int windows = storms ? before.signs.storm() + 1 : 0;
-        double well = Math.max(Tuning.HOLD_LEAST, Tuning.HOLD_PEAK * before.known.peak());
+        double well = Math.max(permits(Tuning.HOLD_LEAST), Tuning.HOLD_PEAK * before.known.peak());
         double places = Math.max(well, Tuning.HOLD_MORE * seen.left());
         return windows < Tuning.STORMY || places >= most
                 ? counted(seen, known, signs.withStorm(windows))
@@ -303,16 +311,16 @@ record Controller(
     }
 
     private Controller free(Window seen) {
-        Known learned = known.quicker(seen.meanNanos());
+        Known learned = known.weighing(seen).quicker(seen.meanNanos());
         if (known.base() == 0) {
             return comparing(Window.NONE, elasticity).counted(seen, learned, Signs.at((double) seen.left()));
         }
         if (!learned.isSlow(seen.meanNanos())) {
-            Window calm = seen.ended() > Tuning.FEW_ANSWERS ? seen : reference;
+            Window calm = seen.ended() > permits(Tuning.FEW_ANSWERS) ? seen : reference;
             return comparing(calm, elasticity).counted(seen, learned.calm(seen, last), Signs.at((double) seen.left()));
         }
         boolean pinned = seen.most() == last.most()
-                && seen.most() >= Tuning.BEGIN
+                && seen.most() >= permits(Tuning.BEGIN)
                 && seen.meanInFlight() > Tuning.BELOW_PINNED * seen.most();
         boolean tells = seen.nanos() >= Tuning.TELLS * seen.meanNanos();
         Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0);
@@ -326,7 +334,7 @@ record Controller(
             return shortage(seen, learned, late ? Reason.LATE : Reason.SERVES_NO_MORE);
         }
         boolean grows = seen.left() > Tuning.GROWN * signs.high();
-        if (seen.ended() < Tuning.FEW_ANSWERS) {
+        if (seen.ended() < permits(Tuning.FEW_ANSWERS)) {
             return counted(seen, learned, counts.withSeconds(grows ? 0 : signs.seconds() + seen.seconds()));
         }
         return grows ? grown(seen, learned, counts) : steady(seen, learned, counts);
@@ -344,7 +352,9 @@ record Controller(
         }
         boolean slower = seen.meanNanos() >= Tuning.SLOWER * signs.latency();
         int enough = rate < Tuning.FEWER_THAN_USUAL * known.rate() ? Tuning.STEPS_OF_FEWER : Tuning.STEPS;
-        if (slower && signs.steps() >= enough && seen.left() >= Math.max(Tuning.BEGIN, Tuning.TWICE * known.peak())) {
+        if (slower
+                && signs.steps() >= enough
+                && seen.left() >= Math.max(permits(Tuning.BEGIN), Tuning.TWICE * known.peak())) {
             return shortage(seen, learned, Reason.SERVES_NO_MORE);
         }
         int steps = slower ? signs.steps() + 1 : signs.steps();
@@ -383,7 +393,7 @@ record Controller(
         return signs.storm() + 1 >= Tuning.STORMY
                 && seen.working() >= watched()
                 && seen.nanos() <= 2 * known.base()
-                && arrived >= Tuning.STORM * usual + Tuning.CHANCE * (Math.sqrt(usual) + 1)
+                && arrived >= Tuning.STORM * usual + Tuning.CHANCE * (known.chance(usual) + permits(1))
                 && seen.working() >= waiting * arrived
                 && seen.ended() < arrived / 2;
     }
@@ -392,7 +402,7 @@ record Controller(
         boolean believed = known.isBelieved();
         double enough = believed
                 ? learned.enough(seen)
-                : Math.min(Tuning.BEGIN, Tuning.SHRINK * Math.max((double) seen.left(), seen.meanInFlight()));
+                : Math.min(permits(Tuning.BEGIN), Tuning.SHRINK * Math.max((double) seen.left(), seen.meanInFlight()));
         return knowing(believed ? learned.base() : 0)
                 .comparing(seen, Tuning.WANTED)
                 .become(Phase.DRAIN, Math.min(enough, Tuning.TEST * seen.left()), seen, why);
@@ -428,7 +438,7 @@ record Controller(
             return settled ? freed(seen, seen.meanNanos()) : become(Phase.TEST, limit, seen, reason);
         }
         if (cap < NONE) {
-            return become(Phase.FIRST, Math.min(Tuning.BEGIN, limit / 2), seen, reason);
+            return become(Phase.FIRST, Math.min(permits(Tuning.BEGIN), limit / 2), seen, reason);
         }
         return base() == 0 ? first(seen) : become(Phase.BELOW, limit, seen, reason);
     }
@@ -534,7 +544,8 @@ record Controller(
         }
         double seconds = Math.max(1, Math.min(8, seen.seconds() + last.seconds()));
         double grown = Math.max(
-                limit + Tuning.GROW * seconds * excess, excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
+                limit + permits(Tuning.GROW) * seconds * excess,
+                excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
         return known.become(Phase.BELOW, grown, seen, Reason.SERVES_MORE);
     }
 }

@@ -5,13 +5,14 @@ package io.ratelimited.core.internals.memory.concurrency;
  *
  * @param base the latency of a call that waits for no other, in nanoseconds; 0 while it is unknown
  * @param deviation the usual deviation of a window's latency from it, in nanoseconds
- * @param rate the usual calls per second
- * @param peak the most calls in flight that were served well; it fades
+ * @param rate the permits of the usual calls per second
+ * @param peak the most permits in use that were served well; it fades
  * @param windows calm windows in a row without a rejection
+ * @param weight the permits of a usual call, as in a {@link Window}
  */
-record Known(double base, double deviation, double rate, double peak, int windows) {
+record Known(double base, double deviation, double rate, double peak, int windows, double weight) {
 
-    static final Known NOTHING = new Known(0, 0, 0, 0, 0);
+    static final Known NOTHING = new Known(0, 0, 0, 0, 0, 1);
 
     boolean isBelieved() {
         return windows >= Tuning.BELIEVED;
@@ -22,13 +23,29 @@ record Known(double base, double deviation, double rate, double peak, int window
         return latency > Tuning.SLOW * base + deviation;
     }
 
-    Known withBase(double base) {
-        return new Known(base, deviation, rate, peak, windows);
+    /** Permits of so many usual calls. */
+    double permits(double calls) {
+        return weight * calls;
     }
 
-    /** After more calls a second than usual, which were served well. */
+    /** Permits by which so many differ by chance: the root of a number of calls. */
+    double chance(double permits) {
+        return Math.sqrt(weight * permits);
+    }
+
+    /** Follows the weight of calls. */
+    Known weighing(Window seen) {
+        double follows = base == 0 ? 1 : Tuning.FOLLOW;
+        return new Known(base, deviation, rate, peak, windows, weight + follows * (seen.weight() - weight));
+    }
+
+    Known withBase(double base) {
+        return new Known(base, deviation, rate, peak, windows, weight);
+    }
+
+    /** After more permits a second than usual, which were served well. */
     Known served(double perSecond) {
-        return new Known(base, deviation, Math.max(rate, perSecond), peak, windows);
+        return new Known(base, deviation, Math.max(rate, perSecond), peak, windows, weight);
     }
 
     /** Follows quicker calls: slower ones may be those of a queue. */
@@ -51,16 +68,17 @@ record Known(double base, double deviation, double rate, double peak, int window
         double arrived = Math.max(0, (seen.left() - last.left() + seen.ended()) / seen.seconds());
         double fading = peak * Tuning.FADE;
         // A storm begins with a window in which calls are still quick.
-        double possible = windows == 0 ? seen.meanInFlight() : Math.max(Tuning.BEGIN, Tuning.GROWN * peak);
+        double possible = windows == 0 ? seen.meanInFlight() : Math.max(permits(Tuning.BEGIN), Tuning.GROWN * peak);
         return new Known(
                 base + slower,
                 windows == 0 ? 0 : Math.min(Tuning.NOISE * base, differs),
                 rate == 0 ? seen.perSecond() : rate + Tuning.RATE * (Math.min(arrived, Tuning.STORM * rate) - rate),
                 well ? Math.max(Math.min(seen.meanInFlight(), possible), fading) : fading,
-                seen.bound() ? 0 : windows + 1);
+                seen.bound() ? 0 : windows + 1,
+                weight);
     }
 
-    /** Calls in flight that what was served needs. */
+    /** Permits that what was served needs. */
     double enough(Window seen) {
         return Tuning.ENOUGH * Math.max(Math.max(rate, seen.perSecond()) * base / 1e9, peak);
     }

@@ -4,15 +4,17 @@ package io.ratelimited.core.internals.memory.concurrency;
  * What was seen of the calls that ended within a span of time. Immutable.
  *
  * @param nanos the length of the span, more than 0
- * @param answered calls that ended with an answer, in time or late
- * @param meanNanos the mean time of these calls and of the overloaded ones from their admission, 0 without calls
+ * @param answered permits of the calls that ended with an answer, in time or late
+ * @param meanNanos the mean time, by permit, of these calls and of the overloaded ones from their admission, 0 without calls
  * @param meanInFlight the mean number of permits in use when they ended, 0 without calls
  * @param most the largest number of permits in use when one of them ended
- * @param late calls among the answered ones whose answer came too late
- * @param overloaded calls that ended without an answer, because another service or limit is overloaded
+ * @param late permits of the calls among the answered ones whose answer came too late
+ * @param overloaded permits of the calls that ended without an answer, because another service or limit is overloaded
  * @param bound whether the limit has rejected a call or let one wait
  * @param left permits in use at the end of the span
  * @param atCaller those among them of calls that wait for their callers, not for the service
+ * @param weight mean permits of the call that a permit belongs to, at least 1: calls of this weight differ by chance as much as
+ *     those that ended
  */
 record Window(
         long nanos,
@@ -24,12 +26,13 @@ record Window(
         long overloaded,
         boolean bound,
         long left,
-        long atCaller) {
+        long atCaller,
+        double weight) {
 
     /** A window without calls. */
-    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0);
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0, 1);
 
-    /** Calls that ended and say something of the load. */
+    /** Permits of calls that ended and say something of the load. */
     long ended() {
         return answered + overloaded;
     }
@@ -44,17 +47,17 @@ record Window(
         return nanos / 1e9;
     }
 
-    /** Answers per second, in time or late. */
+    /** Permits of answered calls per second, in time or late. */
     double perSecond() {
         return answered * 1e9 / nanos;
     }
 
-    /** Answers in time per second, and one in the window, so that there is a logarithm. */
+    /** Permits of calls answered in time per second, and one in the window, so that there is a logarithm. */
     double goodPerSecond() {
         return (answered - late + 1) * 1e9 / nanos;
     }
 
-    /** The share of the calls that came too late or met an overloaded service, from 0 to 1. */
+    /** The share, by permits, of the calls that came too late or met an overloaded service, from 0 to 1. */
     double badShare() {
         return ended() == 0 ? 0 : (double) (late + overloaded) / ended();
     }

@@ -25,7 +25,8 @@ class ControllerTest {
                 0,
                 bound,
                 (long) inFlight,
-                0);
+                0,
+                1);
     }
 
     /** Two hundred calls a second of 50 ms. */
@@ -71,7 +72,8 @@ class ControllerTest {
                         overloaded,
                         random.nextBoolean(),
                         random.nextInt(most),
-                        0);
+                        0,
+                        1);
                 Controller next = controller.next(seen);
                 String where = "seed " + seed + ", step " + step + ": " + seen;
                 assertThat(next.found()).as(where).isBetween(least, most);
@@ -141,7 +143,7 @@ class ControllerTest {
     void aTestGoesOnWhileCallsFromBeforeItEnd() {
         Controller drained = short400().next(second(400, 200, true));
         Controller goesOn =
-                drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0));
+                drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1));
         assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
         assertThat(goesOn.found()).isEqualTo(drained.found());
         assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase())
@@ -152,11 +154,11 @@ class ControllerTest {
 
     /** As many calls a second as before, but of 700 ms. */
     private static Controller slower() {
-        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0));
+        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0, 1));
     }
 
     private static Window quarterOfABaseline(long answered, long left) {
-        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0);
+        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0, 1);
     }
 
     @Test
@@ -172,7 +174,7 @@ class ControllerTest {
     private static Controller held() {
         Controller controller = calm();
         for (int left = 60; controller.phase() == Phase.FREE && left < 400; left += 48) {
-            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0));
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.HOLD);
         return controller;
@@ -224,7 +226,7 @@ class ControllerTest {
         Controller controller = Controller.of(4, 1000);
         controller = controller.next(second(80, 50, false));
         for (int i = 0; i < 10 && controller.phase() == Phase.FREE; i++) {
-            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0));
+            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.cap()).isEqualTo(180);
@@ -235,13 +237,13 @@ class ControllerTest {
     void withoutKnowledgeASearchBeginsLowAndDoublesWhileMoreAreServed() {
         Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
         for (int i = 0; i < 3; i++) {
-            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0));
+            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0, 1));
             if (controller.phase() != Phase.FREE) {
                 break;
             }
         }
         assertThat(controller.found()).isEqualTo(20);
-        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0));
+        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0, 1));
         StringBuilder levels = new StringBuilder();
         for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
             levels.append(controller.found()).append(' ');

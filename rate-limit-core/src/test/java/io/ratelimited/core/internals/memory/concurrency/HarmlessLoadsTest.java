@@ -7,6 +7,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.overload.FoundLimitChange;
 import io.ratelimited.core.testing.ManualTicker;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -14,13 +15,14 @@ import java.util.List;
 import java.util.PriorityQueue;
 import java.util.SplittableRandom;
 import java.util.function.DoubleUnaryOperator;
+import java.util.function.IntSupplier;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Loads in virtual time whose calls share nothing: nothing is short, so at most 0.5 % may be rejected, also in any ten seconds. */
 class HarmlessLoadsTest {
 
-    private record Arrival(double at, double took) {}
+    private record Arrival(double at, double took, int permits) {}
 
     private record Leaves(double at, Reservation call) {}
 
@@ -29,6 +31,13 @@ class HarmlessLoadsTest {
 
         private final List<Arrival> arrivals = new ArrayList<>();
         private final SplittableRandom random = new SplittableRandom(9_000);
+        private IntSupplier permits = () -> 1;
+
+        /** Calls that are added later need so many permits, by chance. */
+        private Load permits(int least, int most) {
+            permits = () -> random.nextInt(least, most + 1);
+            return this;
+        }
 
         private double exponential() {
             return -Math.log(1 - random.nextDouble());
@@ -37,7 +46,7 @@ class HarmlessLoadsTest {
         /** Calls by chance, whose mean time depends on the time. */
         private Load calls(double from, double to, double rate, DoubleUnaryOperator took) {
             for (double at = from + exponential() / rate; at < to; at += exponential() / rate) {
-                arrivals.add(new Arrival(at, took.applyAsDouble(at) * (.5 + random.nextDouble())));
+                arrivals.add(new Arrival(at, took.applyAsDouble(at) * (.5 + random.nextDouble()), permits.getAsInt()));
             }
             return this;
         }
@@ -48,7 +57,7 @@ class HarmlessLoadsTest {
 
         private Load burst(double at, int number, double took) {
             for (int i = 0; i < number; i++) {
-                arrivals.add(new Arrival(at, took * exponential()));
+                arrivals.add(new Arrival(at, took * exponential(), permits.getAsInt()));
             }
             return this;
         }
@@ -75,7 +84,9 @@ class HarmlessLoadsTest {
         HEALTH_CHECKS_AND_THEN_SLOW_CALLS,
         A_QUIET_NIGHT_AND_THEN_EIGHT_TIMES_THE_LOAD,
         FIFTEEN_TIMES_THE_LOAD,
-        A_COLD_START_AT_TWO_THOUSAND_A_SECOND;
+        A_COLD_START_AT_TWO_THOUSAND_A_SECOND,
+        CALLS_OF_TEN_PERMITS,
+        A_FEW_CALLS_OF_UP_TO_FORTY_PERMITS;
 
         private Load load() {
             Load load = new Load();
@@ -99,6 +110,8 @@ class HarmlessLoadsTest {
                     load.calls(0, 60, 100, .05).calls(600, 660, 800, .05);
                 case FIFTEEN_TIMES_THE_LOAD -> load.calls(0, 60, 100, .05).calls(60, 120, 1500, .05);
                 case A_COLD_START_AT_TWO_THOUSAND_A_SECOND -> load.calls(0, 60, 2000, .05);
+                case CALLS_OF_TEN_PERMITS -> load.permits(10, 10).calls(0, 60, 200, .1);
+                case A_FEW_CALLS_OF_UP_TO_FORTY_PERMITS -> load.permits(1, 40).calls(0, 60, 20, .1);
             };
         }
     }
@@ -111,6 +124,8 @@ class HarmlessLoadsTest {
         ManualTicker ticker = new ManualTicker();
         InMemoryRateLimiter limiter =
                 new InMemoryRateLimiter(Limit.of("harmless", Algorithm.ADAPTIVE).build(), ticker, 1);
+        List<FoundLimitChange> changes = new ArrayList<>();
+        limiter.onLimitChange(changes::add);
         PriorityQueue<Leaves> leaving = new PriorityQueue<>(Comparator.comparingDouble(Leaves::at));
         int[] offered = new int[100];
         int[] rejected = new int[100];
@@ -121,7 +136,7 @@ class HarmlessLoadsTest {
                 next.call.release(End.ANSWERED);
             }
             moveTo(ticker, arrival.at);
-            Reservation call = limiter.reserve(null, 1, 0);
+            Reservation call = limiter.reserve(null, arrival.permits, 0);
             int tens = (int) (arrival.at / 10);
             offered[tens]++;
             if (call.isRefused()) {
@@ -134,6 +149,9 @@ class HarmlessLoadsTest {
             assertThat(rejected[tens])
                     .as("of %d from %d s: %s", offered[tens], 10 * tens, limiter.foundLimit())
                     .isLessThanOrEqualTo(offered[tens] / 200);
+        }
+        if (arrivals.stream().anyMatch(arrival -> arrival.permits > 1)) {
+            assertThat(changes).isEmpty();
         }
     }
 
