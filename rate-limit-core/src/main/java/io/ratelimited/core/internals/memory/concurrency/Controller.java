@@ -18,6 +18,7 @@ import io.ratelimited.core.overload.FoundLimitChange.Reason;
  * take as long and fewer end, and then there is no limit again. Else the limit is sought: from what is known or, where the
  * process has just begun, by doubling from a low number while more are served. It is tracked by steps below and above it,
  * which tell the elasticity of throughput: percent that are served more for one percent more in flight.
+ * Where hardly any call ends before a test has shown whose queue it is, there is no limit either: they hang.
  *
  * <p>Invariants, cited by tests:
  *
@@ -115,10 +116,11 @@ record Controller(
         return switch (phase) {
             case FREE -> isOverWhileFree(nanos, ended, used);
             case HOLD -> nanos >= Tuning.HOLD_SPAN * base();
-            case DRAIN -> used <= placesOfBest();
+            case DRAIN -> used <= placesOfBest() || hangs(nanos, ended);
             case TEST ->
                 (ended >= Math.max(permits(Tuning.ANSWERS), Tuning.TURNOVERS * limit) && nanos >= turnover)
-                        || (nanos >= Tuning.LONGEST && ended > permits(Tuning.FIRST_ANSWERS));
+                        || (nanos >= Tuning.LONGEST && ended > permits(Tuning.FIRST_ANSWERS))
+                        || (ended == 0 && hangs(nanos, ended));
             case FIRST, UP, DOWN ->
                 (ended >= Math.max(permits(Tuning.LEVEL), 2 * limit) && nanos >= turnover)
                         || (nanos >= Tuning.LONGEST && ended > permits(Tuning.FEW_ANSWERS));
@@ -128,6 +130,12 @@ record Controller(
                                 && nanos >= Math.min(2 * last.meanNanos(), Tuning.PATIENCE))
                         || (nanos >= Tuning.LONGEST && ended >= permits(Tuning.ANSWERS));
         };
+    }
+
+    /** Returns whether hardly any call ends for so long: a queue of our own would be served. */
+    private boolean hangs(long nanos, long ended) {
+        return nanos >= Math.max(Tuning.LONGEST, 2 * base())
+                && ended <= Math.max(permits(Tuning.FIRST_ANSWERS), Tuning.HANGING * known.rate() * nanos / 1e9);
     }
 
     private boolean isOverWhileFree(long nanos, long ended, long used) {
@@ -217,6 +225,7 @@ record Controller(
                             : counted(seen, known, signs).holding(this, seen);
                 case HOLD -> held(seen);
                 case DRAIN -> drained(seen);
+                case TEST -> freed(seen, base());
                 default -> this;
             };
         }
@@ -408,7 +417,15 @@ record Controller(
                 .become(Phase.DRAIN, Math.min(enough, Tuning.TEST * seen.left()), seen, why);
     }
 
+    /**
+     * Calls that do not end although no other is admitted wait for something else than each other, unless those that did end were
+     * slow: then more calls may have made a service collapse.
+     */
     private Controller drained(Window seen) {
+        if (seen.left() > placesOfBest()) {
+            boolean slow = known.isSlow(Math.max(seen.meanNanos(), reference.meanNanos()));
+            return slow ? this : freed(seen, base());
+        }
         Window slower = seen.meanNanos() > reference.meanNanos() ? seen : reference;
         return new Controller(
                         least,

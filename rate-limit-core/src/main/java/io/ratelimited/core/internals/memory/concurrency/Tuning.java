@@ -128,6 +128,9 @@ final class Tuning {
     /** Share of a number that stands still, as of threads, which a limit may use: the others reject. */
     static final double BELOW_PINNED = 0.9;
 
+    /** Answers, by the usual ones, up to which calls hang: a queue of ours is served, also where a dependency is slow. */
+    static final double HANGING = 0.1;
+
     // Search by gain.
 
     /** Answers of a level of the search. */

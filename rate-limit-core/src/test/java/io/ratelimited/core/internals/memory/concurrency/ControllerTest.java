@@ -49,6 +49,11 @@ class ControllerTest {
         return controller;
     }
 
+    /** The same, when no more calls are in flight than the limit allows. */
+    private static Controller drained() {
+        return short400().next(new Window(1_000_000_000L, 400, 200 * MILLI, 80, 104, 0, 0, true, 20, 0, 1));
+    }
+
     /** O1, O3 */
     @Test
     void whateverIsSeenTheLimitStaysWithinItsBoundsAndSinksOnlyWhereCallsAreSlowOrLate() {
@@ -127,7 +132,7 @@ class ControllerTest {
 
     @Test
     void aTestWithFewerTellsAQueueOfOurOwnFromASlowDependency() {
-        Controller drained = short400().next(second(400, 200, true));
+        Controller drained = drained();
         assertThat(drained.phase()).isEqualTo(Phase.TEST);
         Controller own = drained.next(second(400, drained.limit() / 0.4, true));
         assertThat(own.phase()).isEqualTo(Phase.BELOW);
@@ -141,7 +146,7 @@ class ControllerTest {
     /** With Little's law: 400 a second of 200 ms need 80 in flight, so many of them were admitted before the test. */
     @Test
     void aTestGoesOnWhileCallsFromBeforeItEnd() {
-        Controller drained = short400().next(second(400, 200, true));
+        Controller drained = drained();
         Controller goesOn =
                 drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1));
         assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
@@ -178,6 +183,39 @@ class ControllerTest {
         }
         assertThat(controller.phase()).isEqualTo(Phase.HOLD);
         return controller;
+    }
+
+    /** So many calls of 50 ms or other ones end while a limit is to be reached, and 300 are left. */
+    private static Window hanging(long answered, double millis) {
+        return new Window(4_000_000_000L, answered, millis * MILLI, 300, 300, 0, 0, true, 300, 0, 1);
+    }
+
+    @Test
+    void callsThatHangAlthoughNoOtherIsAdmittedAreNoQueue() {
+        Controller controller = held();
+        while (controller.phase() == Phase.HOLD) {
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, true, 300, 0, 1));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.isOver(4_000_000_000L, 5, 0, 300)).isTrue();
+        assertThat(controller.isOver(3_999_000_000L, 5, 0, 300)).isFalse();
+        assertThat(controller.isOver(4_000_000_000L, 100, 0, 300))
+                .as("a queue that is served")
+                .isFalse();
+        assertThat(controller.next(hanging(5, 50)).phase()).isEqualTo(Phase.FREE);
+        assertThat(controller.next(hanging(0, 0)).phase()).isEqualTo(Phase.FREE);
+        assertThat(controller.next(hanging(5, 700)).phase()).as("a collapse").isEqualTo(Phase.DRAIN);
+    }
+
+    @Test
+    void aTestWhoseCallsAllHangEnds() {
+        Controller drained = drained();
+        assertThat(drained.isOver(4_000_000_000L, 0, 0, 20)).isTrue();
+        assertThat(drained.isOver(3_999_000_000L, 0, 0, 20)).isFalse();
+        assertThat(drained.isOver(4_000_000_000L, 3, 0, 20)).isFalse();
+        assertThat(drained.next(new Window(4_000_000_000L, 0, 0, 0, 0, 0, 0, true, 20, 0, 1))
+                        .phase())
+                .isEqualTo(Phase.FREE);
     }
 
     @Test

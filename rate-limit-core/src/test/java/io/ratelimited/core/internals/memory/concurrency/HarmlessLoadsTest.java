@@ -10,6 +10,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.overload.FoundLimitChange;
 import io.ratelimited.core.testing.ManualTicker;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.PriorityQueue;
@@ -17,14 +18,15 @@ import java.util.SplittableRandom;
 import java.util.function.DoubleUnaryOperator;
 import java.util.function.IntSupplier;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Loads in virtual time whose calls share nothing: nothing is short, so at most 0.5 % may be rejected, also in any ten seconds. */
 class HarmlessLoadsTest {
 
-    private record Arrival(double at, double took, int permits) {}
+    private record Arrival(double at, double took, int permits, End end) {}
 
-    private record Leaves(double at, Reservation call) {}
+    private record Leaves(double at, Reservation call, End end) {}
 
     /** Times are seconds. */
     private static final class Load {
@@ -46,7 +48,8 @@ class HarmlessLoadsTest {
         /** Calls by chance, whose mean time depends on the time. */
         private Load calls(double from, double to, double rate, DoubleUnaryOperator took) {
             for (double at = from + exponential() / rate; at < to; at += exponential() / rate) {
-                arrivals.add(new Arrival(at, took.applyAsDouble(at) * (.5 + random.nextDouble()), permits.getAsInt()));
+                arrivals.add(new Arrival(
+                        at, took.applyAsDouble(at) * (.5 + random.nextDouble()), permits.getAsInt(), End.ANSWERED));
             }
             return this;
         }
@@ -57,7 +60,7 @@ class HarmlessLoadsTest {
 
         private Load burst(double at, int number, double took) {
             for (int i = 0; i < number; i++) {
-                arrivals.add(new Arrival(at, took * exponential(), permits.getAsInt()));
+                arrivals.add(new Arrival(at, took * exponential(), permits.getAsInt(), End.ANSWERED));
             }
             return this;
         }
@@ -116,43 +119,68 @@ class HarmlessLoadsTest {
         }
     }
 
-    @ParameterizedTest
-    @EnumSource
-    void nothingIsRejectedWhileNothingIsShort(Kind kind) {
-        List<Arrival> arrivals = kind.load().arrivals;
-        arrivals.sort(Comparator.comparingDouble(Arrival::at));
+    /** What came of a load, by second. */
+    private static final class Outcome {
+
+        private final int[] offered = new int[1000];
+        private final int[] rejected = new int[1000];
+        private final List<FoundLimitChange> changes = new ArrayList<>();
+
+        private int rejected(int from, int to) {
+            return Arrays.stream(rejected, from, to).sum();
+        }
+    }
+
+    private static Outcome offer(Load load) {
+        load.arrivals.sort(Comparator.comparingDouble(Arrival::at));
         ManualTicker ticker = new ManualTicker();
         InMemoryRateLimiter limiter =
                 new InMemoryRateLimiter(Limit.of("harmless", Algorithm.ADAPTIVE).build(), ticker, 1);
-        List<FoundLimitChange> changes = new ArrayList<>();
-        limiter.onLimitChange(changes::add);
+        Outcome outcome = new Outcome();
+        limiter.onLimitChange(outcome.changes::add);
         PriorityQueue<Leaves> leaving = new PriorityQueue<>(Comparator.comparingDouble(Leaves::at));
-        int[] offered = new int[100];
-        int[] rejected = new int[100];
-        for (Arrival arrival : arrivals) {
+        for (Arrival arrival : load.arrivals) {
             while (!leaving.isEmpty() && leaving.peek().at <= arrival.at) {
                 Leaves next = leaving.remove();
                 moveTo(ticker, next.at);
-                next.call.release(End.ANSWERED);
+                next.call.release(next.end);
             }
             moveTo(ticker, arrival.at);
             Reservation call = limiter.reserve(null, arrival.permits, 0);
-            int tens = (int) (arrival.at / 10);
-            offered[tens]++;
+            outcome.offered[(int) arrival.at]++;
             if (call.isRefused()) {
-                rejected[tens]++;
+                outcome.rejected[(int) arrival.at]++;
             } else {
-                leaving.add(new Leaves(arrival.at + arrival.took, call));
+                leaving.add(new Leaves(arrival.at + arrival.took, call, arrival.end));
             }
         }
-        for (int tens = 0; tens < offered.length; tens++) {
-            assertThat(rejected[tens])
-                    .as("of %d from %d s: %s", offered[tens], 10 * tens, limiter.foundLimit())
-                    .isLessThanOrEqualTo(offered[tens] / 200);
+        return outcome;
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void nothingIsRejectedWhileNothingIsShort(Kind kind) {
+        Load load = kind.load();
+        Outcome outcome = offer(load);
+        for (int from = 0; from < 1000; from += 10) {
+            int offered = Arrays.stream(outcome.offered, from, from + 10).sum();
+            assertThat(outcome.rejected(from, from + 10))
+                    .as("of %d from %d s: %s", offered, from, outcome.changes)
+                    .isLessThanOrEqualTo(offered / 200);
         }
-        if (arrivals.stream().anyMatch(arrival -> arrival.permits > 1)) {
-            assertThat(changes).isEmpty();
+        if (load.arrivals.stream().anyMatch(arrival -> arrival.permits > 1)) {
+            assertThat(outcome.changes).isEmpty();
         }
+    }
+
+    /** Calls that hang for half a minute or more come faster than usual, as a storm: those of an outage of three seconds, or of exports. */
+    @ParameterizedTest
+    @CsvSource({"3, 300, 30", "3, 300, 120", "3, 500, 30", "0.1, 1500, 30", "0.1, 1500, 120"})
+    void callsThatHangCloseNoServiceThatAnswersOthers(double seconds, double rate, double took) {
+        Load load = new Load().calls(0, 60, 100, .05).calls(60, 60 + seconds, rate, took);
+        Outcome outcome = offer(load.calls(60 + seconds, 250, 100, .05));
+        assertThat(outcome.rejected(60, 70)).as("a storm").isPositive();
+        assertThat(outcome.rejected(68, 250)).as(outcome.changes.toString()).isZero();
     }
 
     private static void moveTo(ManualTicker ticker, double seconds) {
