@@ -30,7 +30,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static final Pattern DECIMAL = Pattern.compile("(\\d{1,15}[.]\\d{1,15})\\s*+/\\s*+(\\S.*+)");
     /** Rates as other libraries and people write them: {@code 5/minute}, {@code 10/sec}, {@code 5 per minute}. */
     private static final Pattern WORDS = Pattern.compile(
-            "(\\d+)\\s*+(?:/|\\bper\\b|\\ban?\\b|\\beach\\b)\\s*+(\\d*+)\\s*+"
+            "(\\d+)\\s*+(?:/|\\bper\\b|\\ban?\\b|\\beach\\b)\\s*+(\\d{0,9}+)\\s*+"
                     + "(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|millis|milliseconds?|weeks?|months?|years?|[smhd])",
             Pattern.CASE_INSENSITIVE);
 
@@ -135,11 +135,29 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         if (!words.matches()) {
             return wholeNumber(text);
         }
-        String unit = words.group(3).toLowerCase(Locale.ROOT);
-        String written = unit.startsWith("mil")
-                ? "ms"
-                : unit.matches("(week|month|year)s?") ? unit.replaceFirst("s$", "") : unit.substring(0, 1);
-        return "; write " + words.group(1) + "/" + words.group(2) + written;
+        String written =
+                words.group(1) + "/" + period(words.group(2), words.group(3).toLowerCase(Locale.ROOT));
+        return !written.equals(text) && isRate(written) ? "; write " + written : "";
+    }
+
+    /** Weeks, months and years take no number; weeks are days, too. */
+    private static String period(String number, String unit) {
+        if (!unit.matches("(week|month|year)s?")) {
+            return number + (unit.startsWith("mil") ? "ms" : unit.substring(0, 1));
+        }
+        if (number.isEmpty() || number.equals("1")) {
+            return unit.replaceFirst("s$", "");
+        }
+        return unit.startsWith("week") ? 7 * Long.parseLong(number) + "d" : number + unit;
+    }
+
+    private static boolean isRate(String text) {
+        try {
+            parse(text);
+            return true;
+        } catch (InvalidLimitException ex) {
+            return false;
+        }
     }
 
     /** Returns the remedy for a rate whose number is not whole: {@code "; write 30/m"} for 0.5/s. Empty for other texts. */

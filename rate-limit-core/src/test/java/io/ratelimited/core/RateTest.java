@@ -70,7 +70,9 @@ class RateTest {
         "3 an hour, 3/h",
         "7/Hours, 7/h",
         "1000 per month, 1000/month",
-        "2/weeks, 2/week"
+        "2/weeks, 2/week",
+        "5/2weeks, 5/14d",
+        "5 per 1 month, 5/month"
     })
     void aRateInWordsIsRejectedWithTheTextToWrite(String text, String written) {
         assertThatThrownBy(() -> Rate.parse(text))
@@ -78,6 +80,24 @@ class RateTest {
                 .hasMessageStartingWith("rate is \"" + text + "\", but must be ")
                 .hasMessageEndingWith("; write " + written);
         assertThat(Rate.parse(written)).isNotNull();
+    }
+
+    /** Months and years take no number, periods are neither empty nor too long, and numbers too large. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "5/2months",
+                "5/2month",
+                "5 per 2 years",
+                "5/0 minutes",
+                "5/9999 weeks",
+                "5/99999999999999999999 weeks",
+                "99999999999999999999 per second"
+            })
+    void noTextIsNamedThatIsNoRateEither(String text) {
+        assertThatThrownBy(() -> Rate.parse(text))
+                .isInstanceOf(InvalidLimitException.class)
+                .hasMessageEndingWith("per week, month or year, or \"unlimited\"");
     }
 
     @ParameterizedTest
