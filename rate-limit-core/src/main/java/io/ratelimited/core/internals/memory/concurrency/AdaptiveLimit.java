@@ -24,8 +24,11 @@ final class AdaptiveLimit {
     private final Ticker ticker;
     /** Permits of calls that ended, as are {@link #late} and {@link #overloaded}: what is in use is counted in permits, too. */
     private final LongAdder answered = new LongAdder();
-    /** Sums by permit, which may be too large for a long: times, permits in use, and the other permits of the same call. */
+    /** Sums by permit, which may be too large for a long: times; below, permits in use and the other permits of the same call. */
     private final DoubleAdder nanos = new DoubleAdder();
+
+    /** As {@link #nanos}, of late and overloaded calls. */
+    private final DoubleAdder badNanos = new DoubleAdder();
 
     private final DoubleAdder inFlight = new DoubleAdder();
     private final DoubleAdder others = new DoubleAdder();
@@ -178,12 +181,14 @@ final class AdaptiveLimit {
         boolean isLate = took > lateNanos;
         if (end == End.OVERLOADED) {
             overloaded.add(permits);
+            badNanos.add((double) permits * Math.min(took, longest));
             count(permits, took, before);
         } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
             answered.add(permits);
             count(permits, took, before);
             if (isLate) {
                 late.add(permits);
+                badNanos.add((double) permits * Math.min(took, longest));
             }
         }
         return mayStep(now, used) && step(now, used);
@@ -221,6 +226,7 @@ final class AdaptiveLimit {
             }
             long count = answered.sumThenReset();
             long failed = overloaded.sumThenReset();
+            long tooLate = late.sumThenReset();
             double divisor = Math.max(1, count + failed);
             Window seen = new Window(
                     Math.max(1, now - begun),
@@ -228,12 +234,13 @@ final class AdaptiveLimit {
                     nanos.sumThenReset() / divisor,
                     inFlight.sumThenReset() / divisor,
                     most.getThenReset(),
-                    late.sumThenReset(),
+                    tooLate,
                     failed,
                     bound,
                     used,
                     Math.max(0, Math.min(used, atCaller.sum())),
-                    1 + others.sumThenReset() / divisor);
+                    1 + others.sumThenReset() / divisor,
+                    badNanos.sumThenReset() / Math.max(1, tooLate + failed));
             bound = false;
             change = take(isForgotten(now) ? controller.forgotten(seen) : controller.next(seen), now);
             begun = now + controller.settling();

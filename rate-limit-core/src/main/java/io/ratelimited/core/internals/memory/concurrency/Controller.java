@@ -333,7 +333,7 @@ record Controller(
                 && seen.meanInFlight() > Tuning.BELOW_PINNED * seen.most();
         boolean tells = seen.nanos() >= Tuning.TELLS * seen.meanNanos();
         Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0);
-        boolean late = seen.badShare() > Tuning.BAD && last.badShare() > Tuning.BAD;
+        boolean late = isLate(seen, learned) && isLate(last, learned);
         if (counts.pinned() >= Tuning.PINNED) {
             return below(Math.max(least, Tuning.BELOW_PINNED * seen.most()), wall)
                     .comparing(seen, Tuning.WANTED)
@@ -347,6 +347,14 @@ record Controller(
             return counted(seen, learned, counts.withSeconds(grows ? 0 : signs.seconds() + seen.seconds()));
         }
         return grows ? grown(seen, learned, counts) : steady(seen, learned, counts);
+    }
+
+    /** Many calls are late or meet an overloaded service, and not only those of a past outage beside others that are quick. */
+    private static boolean isLate(Window seen, Known known) {
+        boolean past = seen.meanInTime() > 0
+                && !known.isSlow(seen.meanInTime())
+                && seen.meanBad() >= Tuning.PAST * seen.meanInTime();
+        return seen.badShare() > Tuning.BAD && !past;
     }
 
     /** More are in flight, and calls are slow. */

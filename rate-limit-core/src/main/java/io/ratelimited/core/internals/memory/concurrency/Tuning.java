@@ -89,6 +89,8 @@ final class Tuning {
     static final int STORMY = 2;
     /** Share of calls that are late or meet an overloaded service, in two windows, that is a shortage. */
     static final double BAD = 0.3;
+    /** Latency of such calls, by that of the others, from which on they tell of the time when they began, and the others of now. */
+    static final double PAST = 4;
 
     // While nothing is limited: many more calls than usual arrive.
 

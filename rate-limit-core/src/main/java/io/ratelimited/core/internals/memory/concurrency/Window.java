@@ -15,6 +15,7 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param atCaller those among them of calls that wait for their callers, not for the service
  * @param weight mean permits of the call that a permit belongs to, at least 1: calls of this weight differ by chance as much as
  *     those that ended
+ * @param meanBad as {@code meanNanos}, of the late and the overloaded calls
  */
 record Window(
         long nanos,
@@ -27,10 +28,11 @@ record Window(
         boolean bound,
         long left,
         long atCaller,
-        double weight) {
+        double weight,
+        double meanBad) {
 
     /** A window without calls. */
-    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0, 1);
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0, 1, 0);
 
     /** Permits of calls that ended and say something of the load. */
     long ended() {
@@ -40,6 +42,12 @@ record Window(
     /** Permits in use at the end of the span of calls that the service works for. */
     long working() {
         return left - atCaller;
+    }
+
+    /** The mean time of the calls that were answered in time, 0 without them. */
+    double meanInTime() {
+        long inTime = answered - late;
+        return inTime <= 0 ? 0 : (meanNanos * ended() - meanBad * (late + overloaded)) / inTime;
     }
 
     /** The length of the span. */

@@ -26,7 +26,8 @@ class ControllerTest {
                 bound,
                 (long) inFlight,
                 0,
-                1);
+                1,
+                0);
     }
 
     /** Two hundred calls a second of 50 ms. */
@@ -51,7 +52,7 @@ class ControllerTest {
 
     /** The same, when no more calls are in flight than the limit allows. */
     private static Controller drained() {
-        return short400().next(new Window(1_000_000_000L, 400, 200 * MILLI, 80, 104, 0, 0, true, 20, 0, 1));
+        return short400().next(new Window(1_000_000_000L, 400, 200 * MILLI, 80, 104, 0, 0, true, 20, 0, 1, 0));
     }
 
     /** O1, O3 */
@@ -78,7 +79,8 @@ class ControllerTest {
                         random.nextBoolean(),
                         random.nextInt(most),
                         0,
-                        1);
+                        1,
+                        0);
                 Controller next = controller.next(seen);
                 String where = "seed " + seed + ", step " + step + ": " + seen;
                 assertThat(next.found()).as(where).isBetween(least, most);
@@ -147,8 +149,8 @@ class ControllerTest {
     @Test
     void aTestGoesOnWhileCallsFromBeforeItEnd() {
         Controller drained = drained();
-        Controller goesOn =
-                drained.next(new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1));
+        Controller goesOn = drained.next(
+                new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1, 0));
         assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
         assertThat(goesOn.found()).isEqualTo(drained.found());
         assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase())
@@ -159,11 +161,11 @@ class ControllerTest {
 
     /** As many calls a second as before, but of 700 ms. */
     private static Controller slower() {
-        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0, 1));
+        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0, 1, 0));
     }
 
     private static Window quarterOfABaseline(long answered, long left) {
-        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0, 1);
+        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0, 1, 0);
     }
 
     @Test
@@ -179,7 +181,7 @@ class ControllerTest {
     private static Controller held() {
         Controller controller = calm();
         for (int left = 60; controller.phase() == Phase.FREE && left < 400; left += 48) {
-            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1));
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1, 0));
         }
         assertThat(controller.phase()).isEqualTo(Phase.HOLD);
         return controller;
@@ -187,14 +189,14 @@ class ControllerTest {
 
     /** So many calls of 50 ms or other ones end while a limit is to be reached, and 300 are left. */
     private static Window hanging(long answered, double millis) {
-        return new Window(4_000_000_000L, answered, millis * MILLI, 300, 300, 0, 0, true, 300, 0, 1);
+        return new Window(4_000_000_000L, answered, millis * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 0);
     }
 
     @Test
     void callsThatHangAlthoughNoOtherIsAdmittedAreNoQueue() {
         Controller controller = held();
         while (controller.phase() == Phase.HOLD) {
-            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, true, 300, 0, 1));
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, true, 300, 0, 1, 0));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.isOver(4_000_000_000L, 5, 0, 300)).isTrue();
@@ -213,7 +215,7 @@ class ControllerTest {
         assertThat(drained.isOver(4_000_000_000L, 0, 0, 20)).isTrue();
         assertThat(drained.isOver(3_999_000_000L, 0, 0, 20)).isFalse();
         assertThat(drained.isOver(4_000_000_000L, 3, 0, 20)).isFalse();
-        assertThat(drained.next(new Window(4_000_000_000L, 0, 0, 0, 0, 0, 0, true, 20, 0, 1))
+        assertThat(drained.next(new Window(4_000_000_000L, 0, 0, 0, 0, 0, 0, true, 20, 0, 1, 0))
                         .phase())
                 .isEqualTo(Phase.FREE);
     }
@@ -264,7 +266,8 @@ class ControllerTest {
         Controller controller = Controller.of(4, 1000);
         controller = controller.next(second(80, 50, false));
         for (int i = 0; i < 10 && controller.phase() == Phase.FREE; i++) {
-            controller = controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0, 1));
+            controller =
+                    controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0, 1, 0));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.cap()).isEqualTo(180);
@@ -275,13 +278,14 @@ class ControllerTest {
     void withoutKnowledgeASearchBeginsLowAndDoublesWhileMoreAreServed() {
         Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
         for (int i = 0; i < 3; i++) {
-            controller = controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0, 1));
+            controller =
+                    controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0, 1, 0));
             if (controller.phase() != Phase.FREE) {
                 break;
             }
         }
         assertThat(controller.found()).isEqualTo(20);
-        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0, 1));
+        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0, 1, 0));
         StringBuilder levels = new StringBuilder();
         for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
             levels.append(controller.found()).append(' ');

@@ -65,6 +65,18 @@ class HarmlessLoadsTest {
             return this;
         }
 
+        /** Calls that all take as long, and then meet an overloaded service. */
+        private Load timeouts(double from, double to, double rate, double took) {
+            for (double at = from + exponential() / rate; at < to; at += exponential() / rate) {
+                arrivals.add(new Arrival(at, took, permits.getAsInt(), End.OVERLOADED));
+            }
+            return this;
+        }
+
+        private Load timeoutsOfAnOutage(double took) {
+            return calls(0, 60, 100, took).timeouts(60, 63, 100, 30).calls(63, 150, 100, took);
+        }
+
         private Load bursts(double from, int number, double took) {
             for (int i = 0; i < 10; i++) {
                 burst(from + 7 * i, number, took);
@@ -89,7 +101,9 @@ class HarmlessLoadsTest {
         FIFTEEN_TIMES_THE_LOAD,
         A_COLD_START_AT_TWO_THOUSAND_A_SECOND,
         CALLS_OF_TEN_PERMITS,
-        A_FEW_CALLS_OF_UP_TO_FORTY_PERMITS;
+        A_FEW_CALLS_OF_UP_TO_FORTY_PERMITS,
+        TIMEOUTS_OF_A_PAST_OUTAGE,
+        TIMEOUTS_OF_A_PAST_OUTAGE_OF_SLOWER_CALLS;
 
         private Load load() {
             Load load = new Load();
@@ -115,6 +129,8 @@ class HarmlessLoadsTest {
                 case A_COLD_START_AT_TWO_THOUSAND_A_SECOND -> load.calls(0, 60, 2000, .05);
                 case CALLS_OF_TEN_PERMITS -> load.permits(10, 10).calls(0, 60, 200, .1);
                 case A_FEW_CALLS_OF_UP_TO_FORTY_PERMITS -> load.permits(1, 40).calls(0, 60, 20, .1);
+                case TIMEOUTS_OF_A_PAST_OUTAGE -> load.timeoutsOfAnOutage(.05);
+                case TIMEOUTS_OF_A_PAST_OUTAGE_OF_SLOWER_CALLS -> load.timeoutsOfAnOutage(.3);
             };
         }
     }
