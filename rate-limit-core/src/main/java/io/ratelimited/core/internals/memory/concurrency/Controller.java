@@ -453,7 +453,8 @@ record Controller(
 
     /**
      * Whose queue is it? With fewer in flight, a slow dependency takes as long. The test goes on while more end than those in
-     * flight explain (Little's law): they were admitted before it, and waited in the queue of then.
+     * flight explain (Little's law): they were admitted before it, and waited in the queue of then. It goes on once where a
+     * number stood still and no clearly fewer were in flight when calls ended: most of these were admitted before it, too.
      */
     private Controller tested(Window seen) {
         double fewer = seen.meanInFlight() / signs.high();
@@ -461,6 +462,9 @@ record Controller(
         if (fewer < Tuning.CLEARLY_FEWER && Math.log(quicker) > Tuning.NOT_OURS * Math.log(fewer)) {
             boolean settled = seen.perSecond() * seen.meanNanos() / 1e9 < Tuning.SETTLED * seen.meanInFlight();
             return settled ? freed(seen, seen.meanNanos()) : become(Phase.TEST, limit, seen, reason);
+        }
+        if (cap < NONE && fewer >= Tuning.CLEARLY_FEWER && signs.steps() == 0) {
+            return become(Phase.TEST, limit, seen, reason).counted(seen, known, signs.withSteps(1));
         }
         if (cap < NONE) {
             return become(Phase.FIRST, Math.min(permits(Tuning.BEGIN), limit / 2), seen, reason);

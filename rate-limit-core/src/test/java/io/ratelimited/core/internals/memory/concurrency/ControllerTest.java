@@ -260,6 +260,12 @@ class ControllerTest {
         assertThat(controller.found()).isGreaterThan(400);
     }
 
+    /** As many in flight, and calls that are as slow. */
+    private static Window stillStanding(int inFlight) {
+        return new Window(
+                2_000_000_000L, 2L * inFlight, 500 * MILLI, inFlight, inFlight, 0, 0, true, inFlight, 0, 1, 0);
+    }
+
     /** Late answers of a number in flight that stands still, as behind the threads of a server. */
     @Test
     void aNumberInFlightThatStandsStillWhileCallsAreSlowIsLimitedBelowIt() {
@@ -272,6 +278,11 @@ class ControllerTest {
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.cap()).isEqualTo(180);
         assertThat(controller.found()).isEqualTo(110);
+        // A test that does not see clearly fewer goes on, once: most of its calls were admitted before.
+        Controller test = controller.next(stillStanding(120)).next(stillStanding(120));
+        assertThat(test.phase()).isEqualTo(Phase.TEST);
+        assertThat(test.next(stillStanding(110)).phase()).isEqualTo(Phase.FREE);
+        assertThat(test.next(stillStanding(120)).phase()).isEqualTo(Phase.FIRST);
     }
 
     @Test

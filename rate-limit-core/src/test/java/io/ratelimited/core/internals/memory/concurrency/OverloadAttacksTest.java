@@ -141,6 +141,42 @@ class OverloadAttacksTest {
         assertNobodyIsHarmed();
     }
 
+    /** Makes one call after the other; after a rejection a second later. */
+    private void worker(long millis) {
+        offered++;
+        Reservation call = limiter.reserve(null, 1, 0);
+        if (call.isRefused()) {
+            rejected++;
+            after(1_000 * MILLI, () -> worker(millis));
+        } else {
+            after(millis * MILLI / 2 + random.nextLong(millis * MILLI), () -> {
+                call.release(End.ANSWERED);
+                worker(millis);
+            });
+        }
+    }
+
+    /** A fixed number of workers looks like the threads of a server, until fewer of them show that their calls are as slow. */
+    @ParameterizedTest
+    @CsvSource({"25, 2000", "40, 2000", "40, 5000", "80, 5000"})
+    void slowCallsOfAFixedNumberOfWorkersAreLimitedOnce(int workers, long millis) {
+        limiter.update(Limit.of("service", Algorithm.ADAPTIVE).build());
+        for (int i = 0; i < 400; i++) {
+            Reservation call = limiter.reserve(null, 1, 0);
+            ticker.advanceNanos(20 * MILLI);
+            call.release(End.ANSWERED);
+        }
+        for (int i = 0; i < workers; i++) {
+            after(10 * MILLI * i, () -> worker(millis));
+        }
+        runUntil(ticker.nanos() + 60_000 * MILLI);
+        assertThat(rejected).isPositive();
+        offered = 0;
+        rejected = 0;
+        runUntil(ticker.nanos() + 300_000 * MILLI);
+        assertThat(rejected).as("of %d: %s", offered, found()).isZero();
+    }
+
     /** Calls whose bodies arrive in six parts, within 600 ms, before the service works for 50 ms. */
     private void slow(double perSecond, boolean isTold) {
         after(drawn(perSecond), () -> {
