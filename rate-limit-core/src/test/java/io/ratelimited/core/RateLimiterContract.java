@@ -1389,7 +1389,7 @@ public abstract class RateLimiterContract {
         }
     }
 
-    /** Also without a call between the change and the give-back. */
+    /** Also without a call between the change and the give-back, and where the number of permits shrinks. */
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
@@ -1398,17 +1398,21 @@ public abstract class RateLimiterContract {
         if (!changesBeforeACall()) {
             return;
         }
-        RateLimiter limiter = limiter(limit(algorithm));
-        List<Reservation> taken = exhaust(limiter, "k");
-        limiter.update(limit(algorithm).toBuilder()
-                .rate(algorithm.family() == Algorithm.Family.WINDOW ? "6/s" : "11/s")
-                .build());
-        Decision before = limiter.peek("k", 1, 0);
-        for (Reservation call : taken) {
-            call.settle(0);
+        boolean window = algorithm.family() == Algorithm.Family.WINDOW;
+        for (String rate : List.of(window ? "6/s" : "11/s", window ? "4/s" : "9/s")) {
+            RateLimiter limiter = limiter(limit(algorithm));
+            List<Reservation> taken = exhaust(limiter, "seen " + rate);
+            taken.addAll(exhaust(limiter, "unseen " + rate));
+            limiter.update(limit(algorithm).toBuilder().rate(rate).build());
+            Decision before = limiter.peek("seen " + rate, 1, 0);
+            for (Reservation call : taken) {
+                call.settle(0);
+            }
+            for (String key : List.of("seen " + rate, "unseen " + rate)) {
+                assertThat(limiter.peek(key, 1, 0).remaining()).as(key).isEqualTo(before.remaining());
+                assertThat(limiter.peek(key, 1, 0).retryAfter()).as(key).isEqualTo(before.retryAfter());
+            }
         }
-        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(before.remaining());
-        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(before.retryAfter());
     }
 
     /** What a call has cost beyond its permits is charged to the budget of today. */

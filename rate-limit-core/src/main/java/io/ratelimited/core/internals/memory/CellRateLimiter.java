@@ -702,9 +702,9 @@ public class CellRateLimiter implements MemoryLimiter {
                 && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
     }
 
-    /** Gives back permits of a reservation, to its cell or to the cell that has replaced it. */
+    /** Gives back permits of a reservation, to its cell or to the cell that has replaced it; none after a change of the limit. */
     void giveBack(@Nullable Object key, Cell cell, CellReservation reservation, long permits) {
-        Cell last = cell;
+        Cell last = isOutdated(cell) ? null : cell;
         while (last != null && !last.giveBack(reservation, permits, now(last.parameters()))) {
             Cell next = replace(key, last, Cell::divide);
             last = next != null && next != last && next.hasOriginOf(cell) ? next : null;
