@@ -195,6 +195,41 @@ public abstract class CallersNumbersContract {
         assertThat(nodes.get(0).ofCallers(numbers[0]).tryAcquire(key, 1)).isFalse();
     }
 
+    /** Each call comes when its permits are there, to the microsecond, by the numbers of either caller. */
+    @ParameterizedTest
+    @CsvSource({
+        "30/s burst 30, 30/s burst 1, 1, 1",
+        "7/m burst 7, 3/m burst 1, 1, 1",
+        "7/s burst 1, 11/s burst 1, 1, 1",
+        "7/d burst 7, 7/d burst 1, 1, 1",
+        "7/s burst 2, 11/s burst 2, 2, 1",
+        "7/s burst 3, 11/s burst 3, 3, 2",
+        "11/s burst 5, 7/s burst 5, 1, 5",
+        "300000/s burst 9, 70000/s burst 9, 9, 1"
+    })
+    void callersInTurnAreAdmittedWhenTheirPermitsAreThere(String one, String other, long first, long permits) {
+        for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA)) {
+            List<? extends RateLimiter> nodes = limiters(
+                    Limit.of("turns-" + algorithm, algorithm).rate("5/s").build());
+            CallerLimit[] numbers = {CallerLimit.of(one), CallerLimit.of(other)};
+            long micros = 0;
+            for (CallerLimit each : numbers) {
+                Rate rate = nodes.get(0).ofCallers(each).limit().rate();
+                micros = Math.max(micros, (permits * rate.period().toNanos() / rate.permits() - 1) / 1_000 + 1);
+            }
+            String key = one + other + permits;
+            assertThat(nodes.get(0).ofCallers(numbers[0]).tryAcquire(key, first))
+                    .isTrue();
+            for (int call = 1; call < 20; call++) {
+                ticker.advanceNanos(1_000 * micros);
+                RateLimiter node = nodes.get(call / 2 % nodes.size());
+                assertThat(node.ofCallers(numbers[call % 2]).tryAcquire(key, permits))
+                        .as("%s: call %d after %d µs each", algorithm, call, micros)
+                        .isTrue();
+            }
+        }
+    }
+
     /** Whatever periods the callers of a key have, on any instance that knows them. */
     @ParameterizedTest
     @CsvSource({

@@ -136,6 +136,10 @@ end
 local function virtual_time()
   local virtual_time = {}
 
+  -- The share that the doubles of a conversion may be wrong by. Without it a permit or a full bucket would be a part short each
+  -- time, and nodes with different limits that take turns would reject every call for it.
+  local ROUNDING = 1e-14
+
   -- What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more.
   local MOST_MARKS = 256
 
@@ -216,8 +220,8 @@ local function virtual_time()
   end
 
   -- Goes on with what is left of a state under other parameters: as many permits, or the same share of what can be stored if
-  -- that is less; debt in permits. Rounded down. From the second time on as many permits as fit: nodes with different limits
-  -- that take turns would else keep the share of the share, and soon nothing.
+  -- that is less; debt in permits. Rounded down to a part. From the second time on as many permits as fit: nodes with different
+  -- limits that take turns would else keep the share of the share, and soon nothing.
   local function vt_convert(s, value)
     local meta, permits, period, burst = match(value, '^((%d+)/([^/ ]+)/?([%ds]*) )')
     if not meta or #value < #meta + 14 then return false end
@@ -239,7 +243,15 @@ local function virtual_time()
       else
         left = room
       end
-      s.v = now - floor(left)
+      local parts = floor(left * s.one * (1 + ROUNDING))
+      if left >= room * (1 - ROUNDING) then
+        s.v, s.part = s.low, s.low_part
+      elseif parts < 2 ^ 53 then
+        left = floor(parts / s.one)
+        s.v, s.part = vt_less(s, now, 0, left, parts - left * s.one)
+      else
+        s.v = now - floor(left)
+      end
     end
     s.changed = op == 'take' or op == 'ask'
     return true

@@ -51,6 +51,8 @@ class TwoLimitsTest {
                 pair(bucket("100/s", 1000), bucket("200/s", 20)),
                 pair(bucket("100/s", 100), bucket("100/s", 10)),
                 pair(limit(Algorithm.GCRA, "300/s").burst(7), limit(Algorithm.GCRA, "70/s")),
+                pair(bucket("70/s", 300), bucket("70/s", 1)),
+                pair(bucket("7/s", 50), bucket("11/s", 49)),
                 pair(limit(Algorithm.SMOOTH_BURSTY, "100/s"), limit(Algorithm.SMOOTH_BURSTY, "10/s")),
                 pair(limit(Algorithm.LEAKY_BUCKET, "100/s"), limit(Algorithm.LEAKY_BUCKET, "20/s")),
                 pair(limit(Algorithm.FIXED_WINDOW, "50/s"), limit(Algorithm.FIXED_WINDOW, "10/s")),

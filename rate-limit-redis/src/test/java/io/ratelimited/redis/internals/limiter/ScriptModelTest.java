@@ -291,6 +291,49 @@ class ScriptModelTest {
         }
     }
 
+    /** What is left of a bucket is rounded, and never up: turns of two limits on one key, while no time passes, add nothing. */
+    @Test
+    void turnsOfTwoLimitsAddNoPermits() {
+        Random random = new Random(31);
+        Limit most = bucket("999999999/s", 900_000_000_000_000L);
+        Pair pair = new Pair(most);
+        turns(pair, most, bucket("999999998/s", 900_000_000_000_000L), 900_000_000_000L, random);
+        turns(pair, most, bucket("1/3650d", 3), 900_000_000_000L, random);
+        for (int i = 0; i < 40; i++) {
+            Limit one = bucket(random);
+            turns(pair, one, bucket(random), random.nextLong(one.burst()), random);
+        }
+    }
+
+    private static void turns(Pair pair, Limit one, Limit other, long taken, Random random) {
+        ScriptParameters[] parameters = {
+            new ScriptParameters(one, pair.ticker, ONE), new ScriptParameters(other, pair.ticker, ONE)
+        };
+        String key = "rl:{" + one + other + "}";
+        pair.limiter
+                .ask(key, "take", parameters[0], List.of(new PermitRequest(taken + 1, 0)))
+                .join();
+        pair.ticker.advanceNanos(1_000 * random.nextLong(10_000_000));
+        List<PermitRequest> call = List.of(new PermitRequest(1, 0));
+        long[] untilFull = new long[2];
+        for (int turn = 0; turn < 12; turn++) {
+            ScriptReply reply =
+                    pair.limiter.ask(key, "ask", parameters[turn % 2], call).join()[0];
+            long reset = reply.decision().reset().toNanos();
+            assertThat(reset).as("turn %d of %s and %s", turn, one, other).isGreaterThanOrEqualTo(untilFull[turn % 2]);
+            untilFull[turn % 2] = reset;
+        }
+    }
+
+    private static Limit bucket(Random random) {
+        String period = List.of("ms", "s", "m", "h", "d").get(random.nextInt(5));
+        return bucket(1 + random.nextInt(1_000) + "/" + period, 1L + random.nextInt(1 + random.nextInt(1_000)));
+    }
+
+    private static Limit bucket(String rate, long burst) {
+        return Limit.of("turns", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build();
+    }
+
     static Stream<Limit> buckets() {
         return awkwardLimits().filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), ONE).isMergeable());
     }
