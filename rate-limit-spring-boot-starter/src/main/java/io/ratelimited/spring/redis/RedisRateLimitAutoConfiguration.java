@@ -23,12 +23,15 @@ import io.ratelimited.spring.internals.limit.InstanceDifferences;
 import io.ratelimited.spring.internals.limit.KeyMemory;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.internals.text.LogText;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -167,7 +170,8 @@ public final class RedisRateLimitAutoConfiguration {
             LettuceConnectionFactory factory = factory(beans);
             if (factory == null) {
                 throw new InvalidRateLimitException(
-                        "A property sets backend: redis, but there is no Lettuce connection factory",
+                        "A property sets backend: redis, but there is no Lettuce connection factory, or it is not the"
+                                + " primary one",
                         "Set rate-limit.redis.url; or set spring.data.redis.client-type to lettuce; or " + OWN_CLIENT);
             }
             String nodes = environment.getProperty(
@@ -184,19 +188,29 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         /**
-         * Finds the factory by its declared type, too: a method that declares an interface does not show before the bean is
-         * made that it is Lettuce's.
+         * Finds the factory by the interfaces, as the application does: a method that declares one does not show before the bean
+         * is made that it is Lettuce's, and so a lookup by that class would find another one than the primary.
          */
         private static @Nullable LettuceConnectionFactory factory(BeanFactory beans) {
-            for (Class<?> declared : List.of(
-                    LettuceConnectionFactory.class,
-                    RedisConnectionFactory.class,
-                    ReactiveRedisConnectionFactory.class)) {
-                if (beans.getBeanProvider(declared).getIfAvailable() instanceof LettuceConnectionFactory factory) {
-                    return factory;
+            for (Class<?> declared : List.of(RedisConnectionFactory.class, ReactiveRedisConnectionFactory.class)) {
+                try {
+                    Object found = beans.getBeanProvider(declared).getIfAvailable();
+                    if (found != null) {
+                        return found instanceof LettuceConnectionFactory factory ? factory : null;
+                    }
+                } catch (NoUniqueBeanDefinitionException ex) {
+                    throw new InvalidRateLimitException(
+                            "A property sets backend: redis, but there is more than one connection factory: "
+                                    + names(ex),
+                            "Mark one of them as @Primary; or set rate-limit.redis.url. [RL-111]");
                 }
             }
             return null;
+        }
+
+        private static String names(NoUniqueBeanDefinitionException several) {
+            Collection<String> names = several.getBeanNamesFound();
+            return names == null ? "" : names.stream().sorted().collect(Collectors.joining(", "));
         }
     }
 

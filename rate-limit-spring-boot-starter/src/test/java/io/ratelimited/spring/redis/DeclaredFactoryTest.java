@@ -1,9 +1,13 @@
 package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.Mockito.mock;
 
 import io.lettuce.core.RedisURI;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -11,6 +15,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Primary;
 import org.springframework.data.redis.connection.ReactiveRedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
@@ -24,7 +29,8 @@ class DeclaredFactoryTest {
             .withPropertyValues("rate-limit.backend=redis");
 
     @ParameterizedTest
-    @ValueSource(classes = {Blocking.class, Reactive.class, AsItIs.class})
+    @ValueSource(
+            classes = {Blocking.class, Reactive.class, AsItIs.class, PrimaryAsInterface.class, PrimaryAsItIs.class})
     void isFound(Class<?> declaration) {
         runner.withUserConfiguration(declaration)
                 .run(context -> assertThat(
@@ -33,8 +39,119 @@ class DeclaredFactoryTest {
                         .containsExactly("redis.example.org"));
     }
 
+    /** Also where only one of them is declared as Lettuce's. */
+    @ParameterizedTest
+    @ValueSource(classes = {TwoInterfaces.class, OneInterface.class})
+    void ofTwoWithoutAPrimaryIsNotGuessed(Class<?> declaration) {
+        runner.withUserConfiguration(declaration)
+                .run(context -> assertThatThrownBy(() -> context.getBean(LimitsClient.class))
+                        .rootCause()
+                        .isInstanceOfSatisfying(
+                                InvalidRateLimitException.class,
+                                problem -> assertThat(problem.remedy())
+                                        .contains("@Primary", "rate-limit.redis.url", "RL-111"))
+                        .hasMessage("A property sets backend: redis, but there is more than one connection factory:"
+                                + " cacheConnectionFactory, redisConnectionFactory."));
+    }
+
+    @Test
+    void isNotReplacedByAnotherWhereThePrimaryIsNotLettuces() {
+        runner.withUserConfiguration(PrimaryOfAnotherClient.class)
+                .run(context -> assertThatThrownBy(() -> context.getBean(LimitsClient.class))
+                        .rootCause()
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining("there is no Lettuce connection factory, or it is not the primary one"));
+    }
+
     private static LettuceConnectionFactory factory() {
         return new LettuceConnectionFactory("redis.example.org", 6379);
+    }
+
+    private static LettuceConnectionFactory other() {
+        return new LettuceConnectionFactory("cache.example.org", 6379);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class PrimaryAsInterface {
+
+        @Bean
+        @Lazy
+        @Primary
+        RedisConnectionFactory redisConnectionFactory() {
+            return factory();
+        }
+
+        @Bean
+        @Lazy
+        LettuceConnectionFactory cacheConnectionFactory() {
+            return other();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class PrimaryAsItIs {
+
+        @Bean
+        @Lazy
+        @Primary
+        LettuceConnectionFactory redisConnectionFactory() {
+            return factory();
+        }
+
+        @Bean
+        @Lazy
+        RedisConnectionFactory cacheConnectionFactory() {
+            return other();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class PrimaryOfAnotherClient {
+
+        @Bean
+        @Lazy
+        @Primary
+        RedisConnectionFactory redisConnectionFactory() {
+            return mock(RedisConnectionFactory.class);
+        }
+
+        @Bean
+        @Lazy
+        LettuceConnectionFactory cacheConnectionFactory() {
+            return other();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class TwoInterfaces {
+
+        @Bean
+        @Lazy
+        RedisConnectionFactory redisConnectionFactory() {
+            return factory();
+        }
+
+        @Bean
+        @Lazy
+        RedisConnectionFactory cacheConnectionFactory() {
+            return other();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class OneInterface {
+
+        @Bean
+        @Lazy
+        RedisConnectionFactory redisConnectionFactory() {
+            return factory();
+        }
+
+        @Bean
+        @Lazy
+        LettuceConnectionFactory cacheConnectionFactory() {
+            return other();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)
