@@ -43,8 +43,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>Redis stores the latest writes in order, each with the version before it. A node whose version is among them reads
  *       the later writes, one by one; any other node reads the whole record. So a copy always equals the record at one
  *       version.
- *   <li>Of two entries with the same key, the one with the larger version applies. A removed entry is kept for an hour. A
- *       node that reads the whole record writes back entries that Redis lacks, or has in an older version, for example after
+ *   <li>Of two entries with the same key, the one with the larger version applies. An entry that was removed or has ended is
+ *       kept for an hour, because another node may know the one that it replaced. A node that reads the whole record writes back entries that Redis lacks, or has in an older version, for example after
  *       a failover or a restart without its data.
  *   <li>A node that was disconnected for more than half of that hour takes the record from Redis, and writes nothing back.
  * </ol>
@@ -55,6 +55,8 @@ public final class SharedRecords {
     private static final int WRITTEN_BACK = 100;
     /** Fields that a write lets Redis forget: more than are written, and few of the latest writes. */
     private static final int FORGOTTEN = 2;
+    /** Callers that are remembered, for each that may have a text. Those that have ended make room at once, up to this. */
+    private static final int REMEMBERED = 2;
     /** For how long Redis remembers what was removed or has ended; see {@code changes.lua}. */
     private static final long REMEMBERED_NANOS = TimeUnit.HOURS.toNanos(1);
 
@@ -139,7 +141,10 @@ public final class SharedRecords {
         WRITTEN,
         /** Another node has written the text meanwhile. Nothing was changed; this node knows that text now. */
         OUTDATED,
-        /** The limit has the maximum number of callers. Nothing was changed. */
+        /**
+         * The limit has the maximum number of callers with a text, or twice as many of whom a text is remembered, which most have
+         * had within the last hour. Nothing was changed.
+         */
         FULL
     }
 
@@ -182,7 +187,7 @@ public final class SharedRecords {
      * @param text empty to remove it
      * @param lasting its duration; null for no end
      * @param author the name of its author; null if it is not known
-     * @param maximumCallers maximum number of callers of a limit with a text
+     * @param maximumCallers maximum number of callers of a limit with a text; twice as many are remembered
      * @throws RedisUnavailableException if Redis is unavailable; the message says whether the text may have been written
      */
     public Outcome write(
@@ -211,7 +216,7 @@ public final class SharedRecords {
             @Nullable Duration lasting,
             @Nullable String author,
             int maximumCallers) {
-        if (key.caller != null && !text.isEmpty() && !isLive(entries.get(key)) && live(key.limit) >= maximumCallers) {
+        if (isFull(key, text, maximumCallers)) {
             return CompletableFuture.completedFuture(Outcome.FULL);
         }
         long lasts = lasting == null ? 0 : TimeUnit.NANOSECONDS.toMicros(lasting.toNanos());
@@ -221,8 +226,9 @@ public final class SharedRecords {
                 .add(basedOn)
                 .add(text.isEmpty() ? -1 : lasts)
                 .add((author == null ? "" : URLEncoder.encode(author, StandardCharsets.UTF_8)) + " " + text);
+        long now = context.ticker().nanos();
         entries.entrySet().stream()
-                .filter(entry -> isForgotten(entry.getValue()))
+                .filter(entry -> isForgotten(entry.getValue(), now))
                 .limit(FORGOTTEN)
                 .forEach(entry -> args.add(entry.getKey().field()));
         return connection.eval(Script.CHANGES, keys, args).thenCompose(reply -> {
@@ -239,21 +245,33 @@ public final class SharedRecords {
         return new ScriptArguments().add(connection.time()).add(operation).add(had);
     }
 
-    private long live(String limit) {
-        return entries.entrySet().stream()
-                .filter(entry ->
-                        entry.getKey().caller != null && entry.getKey().limit.equals(limit) && isLive(entry.getValue()))
-                .count();
+    /** Returns whether there is no room for what a write would add: a caller with a text, or one that is remembered. */
+    private boolean isFull(Key key, String text, int maximumCallers) {
+        long now = context.ticker().nanos();
+        Entry before = entries.get(key);
+        boolean begins = !text.isEmpty() && !isLive(before, now);
+        boolean adds = before == null || isForgotten(before, now);
+        if (key.caller == null || !(begins || adds)) {
+            return false;
+        }
+        int live = 0;
+        int remembered = 0;
+        for (Map.Entry<Key, Entry> each : entries.entrySet()) {
+            Key other = each.getKey();
+            if (other.caller != null && other.limit.equals(key.limit) && !isForgotten(each.getValue(), now)) {
+                remembered++;
+                live += isLive(each.getValue(), now) ? 1 : 0;
+            }
+        }
+        return (begins && live >= maximumCallers) || (adds && remembered >= REMEMBERED * maximumCallers);
     }
 
-    private boolean isLive(@Nullable Entry entry) {
-        return entry != null
-                && !entry.text.isEmpty()
-                && (entry.endsAt == null || context.ticker().nanos() - entry.endsAt < 0);
+    private static boolean isLive(@Nullable Entry entry, long now) {
+        return entry != null && !entry.text.isEmpty() && (entry.endsAt == null || now - entry.endsAt < 0);
     }
 
-    private boolean isForgotten(Entry entry) {
-        return entry.endsAt != null && context.ticker().nanos() - entry.endsAt >= REMEMBERED_NANOS;
+    private static boolean isForgotten(Entry entry, long now) {
+        return entry.endsAt != null && now - entry.endsAt >= REMEMBERED_NANOS;
     }
 
     /**
@@ -379,7 +397,10 @@ public final class SharedRecords {
             unreadable.remove(field);
             Key key = Key.of(field);
             if (key != null && stored.isEmpty()) {
-                entries.remove(key);
+                // A limit has nothing that ends by itself.
+                if (entries.remove(key) != null && key.caller != null) {
+                    changes.add(new Change(key, REMOVED));
+                }
                 continue;
             }
             Change change = read(field, stored, (Long) reply.get(0));
@@ -420,14 +441,15 @@ public final class SharedRecords {
         if (whole.had != known) {
             return read(known);
         }
-        boolean writesBack = context.ticker().nanos() - completeAt < REMEMBERED_NANOS / 2;
+        long now = context.ticker().nanos();
+        boolean writesBack = now - completeAt < REMEMBERED_NANOS / 2;
         Map<Key, Entry> lost = new HashMap<>();
         List<Change> changes = new ArrayList<>();
         entries.forEach((key, entry) -> {
             Entry there = whole.entries.get(key);
             // One that cannot be read is replaced by the next write.
             boolean isLost = there == null ? !whole.unreadable.contains(key.field()) : there.version < entry.version;
-            if (isLost && writesBack && !isForgotten(entry)) {
+            if (isLost && writesBack && !isForgotten(entry, now)) {
                 lost.put(key, entry);
             } else if (isLost) {
                 entries.remove(key);

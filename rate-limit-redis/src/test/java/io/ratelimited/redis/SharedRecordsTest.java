@@ -4,6 +4,7 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.SharedRecords.Outcome;
 import io.ratelimited.redis.internals.connection.LettuceConnector;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -29,6 +30,7 @@ class SharedRecordsTest {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final SharedRecords.Key LIMIT = new SharedRecords.Key("search", null);
     private static final SharedRecords.Key ANN = new SharedRecords.Key("search", "ann");
+    private static final SharedRecords.Key BOB = new SharedRecords.Key("search", "bob");
 
     private final RedisProcess server = RedisProcess.start();
     private final Deque<RedisBackend> backends = new ArrayDeque<>();
@@ -170,7 +172,9 @@ class SharedRecordsTest {
         SharedRecords reader = node(ticker);
         write(writer, ANN, "rate=3/d", null);
         write(writer, ANN, "", null);
-        awaitText(reader, ANN, "");
+        write(writer, BOB, "rate=7/d", Duration.ofSeconds(1));
+        awaitText(reader, BOB, "rate=7/d");
+        Queue<SharedRecords.Change> changes = reader.follow(() -> {});
         ticker.advance(Duration.ofMinutes(59));
         write(writer, LIMIT, "rate=4/d", null);
         awaitText(reader, LIMIT, "rate=4/d");
@@ -180,8 +184,64 @@ class SharedRecordsTest {
         write(writer, LIMIT, "rate=5/d", null);
 
         until(() -> reader.find(ANN) == null && writer.find(ANN) == null, "no node has it", PATIENCE);
+        until(() -> reader.find(BOB) == null && writer.find(BOB) == null, "nor what has ended", PATIENCE);
+        // Those who follow may have kept it.
+        assertThat(changes)
+                .filteredOn(change -> change.key().equals(BOB))
+                .singleElement()
+                .extracting(change -> change.entry().text())
+                .isEqualTo("");
         List<String> fields = server.ask(commands -> commands.hkeys(key("changes2")));
         assertThat(fields).containsOnly("version", "lsearch");
+    }
+
+    /** Ended texts are remembered for an hour: those that last for a moment would fill Redis and all nodes meanwhile. */
+    @Test
+    void atMostTwiceAsManyCallersAreRememberedAsMayHaveAText() {
+        ManualTicker ticker = RedisServers.ticker();
+        SharedRecords node = node(ticker);
+        Duration moment = Duration.ofMillis(1);
+        for (int i = 0; i < 20; i++) {
+            assertThat(outcome(node, "caller " + i, "rate=3/d", moment)).isEqualTo(Outcome.WRITTEN);
+            ticker.advance(moment);
+        }
+
+        assertThat(outcome(node, "another", "rate=3/d", moment)).isEqualTo(Outcome.FULL);
+        assertThat(outcome(node, "unknown", "", null)).isEqualTo(Outcome.FULL);
+        for (int i = 0; i < 10; i++) {
+            assertThat(outcome(node, "caller " + i, "rate=4/d", null)).isEqualTo(Outcome.WRITTEN);
+        }
+        assertThat(outcome(node, "caller 10", "rate=4/d", null)).isEqualTo(Outcome.FULL);
+        assertThat(outcome(node, "caller 0", "", null)).isEqualTo(Outcome.WRITTEN);
+        assertThat(outcome(node, "caller 10", "rate=4/d", null)).isEqualTo(Outcome.WRITTEN);
+
+        ticker.advance(Duration.ofMinutes(61));
+        for (int i = 0; i < 10; i++) {
+            assertThat(outcome(node, "later " + i, "", null)).isEqualTo(Outcome.WRITTEN);
+        }
+        assertThat(outcome(node, "another", "", null)).isEqualTo(Outcome.FULL);
+        List<String> fields = server.ask(commands -> commands.hkeys(key("changes2")));
+        assertThat(fields).hasSize(1 + 20);
+    }
+
+    /** Of at most ten callers at once. */
+    private static Outcome outcome(SharedRecords records, String caller, String text, @Nullable Duration lasting) {
+        SharedRecords.Key key = new SharedRecords.Key("search", caller);
+        AtomicReference<Outcome> outcome = new AtomicReference<>(Outcome.OUTDATED);
+        until(
+                () -> {
+                    SharedRecords.Entry known = records.find(key);
+                    try {
+                        long version = known == null ? 0 : known.version();
+                        outcome.set(records.write(key, version, text, lasting, null, 10));
+                    } catch (RedisUnavailableException ex) {
+                        // On a busy machine a node may have missed a reply.
+                    }
+                    return outcome.get() != Outcome.OUTDATED;
+                },
+                "a node writes " + text,
+                PATIENCE);
+        return outcome.get();
     }
 
     @Test

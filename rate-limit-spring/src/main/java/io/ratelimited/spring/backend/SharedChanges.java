@@ -76,7 +76,10 @@ public interface SharedChanges {
         DONE,
         /** Another instance was faster: nothing was changed, and its change is among those to follow. */
         OUTDATED,
-        /** The limit has the maximum number of callers with a change: nothing was changed. */
+        /**
+         * The limit has the maximum number of callers with a change, or twice as many that had one within the last hour: nothing was
+         * changed.
+         */
         FULL
     }
 }

@@ -189,11 +189,15 @@ record BudgetRegistry(Ticker ticker, ChangeReports reports) {
     }
 
     static InvalidRateLimitException full(ConfiguredLimit limit) {
+        boolean shared = limit.sharedChanges() != null;
         return new InvalidRateLimitException(
                 limit.name(),
                 place(limit),
-                MAXIMUM + " callers have an override, which is the maximum",
-                "Nothing was changed; remove one of them, or assign a tier with the tier expression.");
+                MAXIMUM + " callers have an override"
+                        + (shared ? ", or " + 2 * MAXIMUM + " have had one within the last hour" : "")
+                        + ", which is the maximum",
+                "Nothing was changed; remove one of them" + (shared ? " or wait for up to an hour" : "")
+                        + ", or assign a tier with the tier expression.");
     }
 
     /** Applies the shared budgets of all callers when this instance begins to follow them: that is no change to report. */
