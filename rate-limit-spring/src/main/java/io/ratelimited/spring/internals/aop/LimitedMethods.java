@@ -335,7 +335,8 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                 return null;
             }
             try {
-                return new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
+                return new CallExpression(
+                        attribute, limit.name(), text, method, declared.declaration.owner(), parameters(), beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
                         limit.name(),

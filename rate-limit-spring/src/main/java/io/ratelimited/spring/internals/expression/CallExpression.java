@@ -89,6 +89,7 @@ public final class CallExpression {
      *
      * @param attribute the attribute that has it
      * @param limit the name of the limit, for messages
+     * @param type the class that may state type arguments of the method
      * @param parameters positions of the arguments by name
      * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
      */
@@ -97,6 +98,7 @@ public final class CallExpression {
             String limit,
             String text,
             Method method,
+            Class<?> type,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
         this(
@@ -104,6 +106,7 @@ public final class CallExpression {
                 attribute + " of rate limit '" + limit + "'",
                 text,
                 method,
+                type,
                 attribute.equals("charge") ? withResult(parameters) : parameters,
                 beans);
     }
@@ -113,6 +116,7 @@ public final class CallExpression {
             String name,
             String text,
             Method method,
+            Class<?> type,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
         this.name = name;
@@ -134,7 +138,7 @@ public final class CallExpression {
         this.parameters = Map.copyOf(parameters);
         SpelExpression whole = parse(this.text, beans);
         this.words = new ExpressionWords(this.text, whole.getAST(), root, method, parameters, beans);
-        UndeclaredMember.find(this.text, whole.getAST(), root, method, parameters)
+        UndeclaredMember.find(this.text, whole.getAST(), root, method, type, parameters)
                 .ifPresent(this::refuseOrWarn);
         if (parameter != NONE) {
             this.bean = null;
@@ -191,7 +195,7 @@ public final class CallExpression {
 
     /** An expression of a limit on requests. */
     public static CallExpression ofRequest(String attribute, String limit, String text, ConfigurableBeanFactory beans) {
-        return new CallExpression(attribute, limit, text, REQUEST, Map.of(), beans);
+        return new CallExpression(attribute, limit, text, REQUEST, REQUEST.getDeclaringClass(), Map.of(), beans);
     }
 
     /**
@@ -207,8 +211,8 @@ public final class CallExpression {
                 .map(PropertyDescriptor::getName)
                 .filter(property -> !property.equals("class"))
                 .collect(Collectors.toSet());
-        CallExpression expression =
-                new CallExpression(new Root(root, names, false), name, text, REQUEST, Map.of(), beans);
+        CallExpression expression = new CallExpression(
+                new Root(root, names, false), name, text, REQUEST, REQUEST.getDeclaringClass(), Map.of(), beans);
         if (!Objects.requireNonNull(expression.words).readsRoot()) {
             throw new IllegalArgumentException("has the same value for every call: \"" + expression.text + "\"");
         }

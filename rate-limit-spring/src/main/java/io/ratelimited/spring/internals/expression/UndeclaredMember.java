@@ -67,18 +67,21 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
     /**
      * Finds the first one that an expression reads from a parameter, from the result, or from a root that is no call of a
      * method.
+     *
+     * @param type the class that may state type arguments of the method
      */
     static Optional<UndeclaredMember> find(
-            String text, SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
+            String text, SpelNode node, Root root, Method method, Class<?> type, Map<String, Integer> parameters) {
         if (node instanceof CompoundExpression) {
-            Optional<UndeclaredMember> missing = onPath(node, start(text, node.getChild(0), root, method, parameters))
+            Optional<UndeclaredMember> missing = onPath(
+                            node, start(text, node.getChild(0), root, method, type, parameters))
                     .filter(found -> found.isFinal || isParameter(text, node.getChild(0), parameters));
             if (missing.isPresent()) {
                 return missing;
             }
         }
         for (int i = 0; i < node.getChildCount(); i++) {
-            Optional<UndeclaredMember> missing = find(text, node.getChild(i), root, method, parameters);
+            Optional<UndeclaredMember> missing = find(text, node.getChild(i), root, method, type, parameters);
             if (missing.isPresent()) {
                 return missing;
             }
@@ -92,14 +95,14 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
     }
 
     private static ResolvableType start(
-            String text, SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
+            String text, SpelNode node, Root root, Method method, Class<?> type, Map<String, Integer> parameters) {
         if (node instanceof VariableReference variable) {
             String name = ExpressionWords.name(text, variable);
             Integer position = parameters.get(name);
             boolean isResult = position != null && position < 0 && name.equals("result");
             return position != null && position >= 0
-                    ? ResolvableType.forMethodParameter(method, position)
-                    : isResult ? ResolvableType.forMethodReturnType(method) : ResolvableType.NONE;
+                    ? ResolvableType.forMethodParameter(method, position, type)
+                    : isResult ? ResolvableType.forMethodReturnType(method, type) : ResolvableType.NONE;
         }
         return root.isOpen() ? ResolvableType.NONE : orUnknown(step(node, ResolvableType.forClass(root.type())));
     }

@@ -328,6 +328,7 @@ class KeysTest {
                 "search",
                 "'@singleton' + @singleton.plus(#key) + @ 'prototype'.plus( #key ) + @singleton",
                 Keyed.class.getMethod("plain", Object.class),
+                Keyed.class,
                 Map.of("key", 0),
                 beans);
         for (int i = 1; i <= 1_000; i++) {
@@ -350,10 +351,12 @@ class KeysTest {
         }
         Method method = Keyed.class.getMethod("plain", Object.class);
         Map<String, Integer> names = Map.of("key", 0);
-        CallExpression singleton = new CallExpression("key", "search", "@singleton.plus(#key)", method, names, beans);
-        CallExpression prototype = new CallExpression("key", "search", "@'prototype'.plus(#key)", method, names, beans);
-        CallExpression both =
-                new CallExpression("key", "search", "@singleton.plus(@prototype.plus(#key))", method, names, beans);
+        CallExpression singleton =
+                new CallExpression("key", "search", "@singleton.plus(#key)", method, Keyed.class, names, beans);
+        CallExpression prototype =
+                new CallExpression("key", "search", "@'prototype'.plus(#key)", method, Keyed.class, names, beans);
+        CallExpression both = new CallExpression(
+                "key", "search", "@singleton.plus(@prototype.plus(#key))", method, Keyed.class, names, beans);
         for (int i = 0; i < 500; i++) {
             assertThat(singleton.value(null, new Object[] {1000}, null)).isEqualTo(1000);
             assertThat(prototype.value(null, new Object[] {1000}, null)).isEqualTo(1000 + 2 * i + 1);
@@ -370,7 +373,13 @@ class KeysTest {
         factory.setBeanFactory(beans);
         beans.registerSingleton("made", factory);
         CallExpression expression = new CallExpression(
-                "key", "search", "&made.singleton", Keyed.class.getMethod("plain", Object.class), Map.of(), beans);
+                "key",
+                "search",
+                "&made.singleton",
+                Keyed.class.getMethod("plain", Object.class),
+                Keyed.class,
+                Map.of(),
+                beans);
         assertThat(expression.value(null, new Object[] {1}, null)).isEqualTo(true);
     }
 
@@ -381,6 +390,7 @@ class KeysTest {
                 "search",
                 "#key",
                 Keyed.class.getMethod("plain", Object.class),
+                Keyed.class,
                 Map.of("key", 0),
                 new DefaultListableBeanFactory());
         Object[] args = {"ann"};
@@ -403,6 +413,7 @@ class KeysTest {
                 "search",
                 "#mod",
                 Keyed.class.getMethod("plain", Object.class),
+                Keyed.class,
                 Map.of("mod", 0),
                 new DefaultListableBeanFactory());
         assertThat(expression.value(null, new Object[] {"ann"}, null)).isEqualTo("ann");
@@ -414,19 +425,20 @@ class KeysTest {
         Method method = Keyed.class.getMethod("plain", Object.class);
         Map<String, Integer> nameless = Map.of("a0", 0, "p0", 0);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new CallExpression("key", "search", "#user.name", method, nameless, beans))
+                .isThrownBy(
+                        () -> new CallExpression("key", "search", "#user.name", method, Keyed.class, nameless, beans))
                 .withMessage("names the unknown parameter #user in \"#user.name\"; there are [#a0]"
                         + " (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, nameless, beans))
+                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, Keyed.class, nameless, beans))
                 .withMessageEndingWith(
                         "[#a0, #cancelled, #count, #error, #result] (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, Map.of(), beans))
+                .isThrownBy(() -> new CallExpression("charge", "search", "#user", method, Keyed.class, Map.of(), beans))
                 .withMessageEndingWith("there are [#cancelled, #count, #error, #result]");
         assertThatIllegalArgumentException()
-                .isThrownBy(() ->
-                        new CallExpression("key", "search", "#user", method, Map.of("a0", 0, "p0", 0, "key", 0), beans))
+                .isThrownBy(() -> new CallExpression(
+                        "key", "search", "#user", method, Keyed.class, Map.of("a0", 0, "p0", 0, "key", 0), beans))
                 .withMessageEndingWith("there are [#a0, #key]");
     }
 
@@ -441,9 +453,9 @@ class KeysTest {
             var method = Keyed.class.getMethod("path", User.class);
             ConfigurableListableBeanFactory beans = context.getBeanFactory();
             Map<String, Integer> names = Map.of("user", 0, "a0", 0, "p0", 0);
-            CallExpression shortWay = new CallExpression("key", "search", path, method, names, beans);
+            CallExpression shortWay = new CallExpression("key", "search", path, method, Keyed.class, names, beans);
             CallExpression longWay =
-                    new CallExpression("key", "search", "true ? " + path + " : 0", method, names, beans);
+                    new CallExpression("key", "search", "true ? " + path + " : 0", method, Keyed.class, names, beans);
             User[] users = {null, new User(null, null), new User("ann", new User("bob", null))};
             for (User user : users) {
                 assertThat(outcome(shortWay, user)).isEqualTo(outcome(longWay, user));

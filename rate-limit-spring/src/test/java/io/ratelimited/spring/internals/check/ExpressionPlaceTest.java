@@ -128,6 +128,35 @@ final class ExpressionPlaceTest {
         assertThat(output).doesNotContain("which does not declare it");
     }
 
+    @Test
+    void propertyOfATypeArgumentIsThatOfTheClassThatStatesIt(CapturedLog output) {
+        ContextRunner.with(ContextRunner.limited(), DogHandler.class)
+                .run(context -> assertThat(context).hasNotFailed());
+        assertThat(output).doesNotContain("which does not declare it");
+    }
+
+    abstract static class Handler<T extends Animal> {
+
+        @RateLimited(
+                name = "handler",
+                rate = "100/h",
+                key = "#animal.owner.address",
+                charge = "#result.owner.name.length")
+        public T handle(T animal) {
+            return animal;
+        }
+    }
+
+    static class DogHandler extends Handler<Dog> {}
+
+    static class Animal {}
+
+    static class Dog extends Animal {
+        public Owner getOwner() {
+            return new Owner();
+        }
+    }
+
     static class Pets {
 
         @RateLimited(name = "pets", rate = "5/m", key = "#owner.name")
