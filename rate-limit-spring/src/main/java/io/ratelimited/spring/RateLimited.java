@@ -42,7 +42,8 @@ public @interface RateLimited {
     /**
      * Name of the limit in meters, headers and {@code rate-limit.limits.<name>}. Methods that name the same limit share it.
      * Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in {@code
-     * Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code SimpleClassName}.
+     * Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code SimpleClassName}. The
+     * class is that of the bean, also if it inherits the annotation; of a client or a repository, it is its interface.
      */
     @AliasFor("value")
     String name() default "";

@@ -50,6 +50,9 @@ public final class WovenModeTest {
         "fallbackFuture 3",
         "fallbackMono 3",
         "interface 2",
+        "client 2",
+        "clientDefault 2",
+        "clientDefaultFuture 2",
         "remaining 1",
         "another 2",
         "closed 3"

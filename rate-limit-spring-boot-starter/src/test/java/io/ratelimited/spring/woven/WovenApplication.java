@@ -6,6 +6,8 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
@@ -42,6 +44,10 @@ public final class WovenApplication {
             count("fallbackFuture", () -> sub.fallsBackLater().join());
             count("fallbackMono", () -> sub.fallsBackReactively().block());
             count("interface", context.getBean(Limited.class)::onInterface);
+            Client client = context.getBean(Client.class);
+            count("client", client::remote);
+            count("clientDefault", client::byDefault);
+            count("clientDefaultFuture", () -> client.laterByDefault().join());
             service.once();
             System.out.println("remaining "
                     + context.getBean(RateLimits.class).peek("twice", null).remaining());
@@ -56,6 +62,7 @@ public final class WovenApplication {
         TestPropertyValues.of("rate-limit.aspect.mode=woven", "rate-limit.defaults.rate=2/h")
                 .applyTo(context);
         context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class, Sub.class);
+        context.registerBean(Client.class, WovenApplication::client);
         context.refresh();
         return context;
     }
@@ -78,6 +85,28 @@ public final class WovenApplication {
     private static void refused(Throwable cause) {
         if (!(cause instanceof RateLimitExceededException)) {
             throw new IllegalStateException(cause);
+        }
+    }
+
+    private static Client client() {
+        return (Client) Proxy.newProxyInstance(
+                Client.class.getClassLoader(),
+                new Class<?>[] {Client.class},
+                (proxy, method, args) ->
+                        method.isDefault() ? InvocationHandler.invokeDefault(proxy, method, args) : null);
+    }
+
+    interface Client {
+
+        @RateLimited
+        void remote();
+
+        @RateLimited
+        default void byDefault() {}
+
+        @RateLimited
+        default CompletableFuture<String> laterByDefault() {
+            return CompletableFuture.completedFuture("default");
         }
     }
 

@@ -13,11 +13,13 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.future.future
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.yield
+import org.aopalliance.intercept.MethodInterceptor
 import org.assertj.core.api.Assertions.assertThat
 import org.assertj.core.api.Assertions.assertThatExceptionOfType
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.ValueSource
+import org.springframework.aop.framework.ProxyFactory
 import org.springframework.boot.test.context.FilteredClassLoader
 import org.springframework.context.ApplicationContext
 import org.springframework.core.NestedExceptionUtils
@@ -34,6 +36,18 @@ internal class KotlinNamesTest {
                 "Plain.load", "Plain.hidden", "Plain.both", "Plain.later", "Plain.over(String)", "Plain.over(long)",
             )
         assertThat(limit(context, "Plain.load").place()).endsWith("Plain.load(String)")
+    }
+
+    @Test
+    fun limitsOfAClientAreCalledAsItsFunctionsAre() {
+        Contexts.runner(ticker)
+            .withBean(Client::class.java, { ProxyFactory.getProxy(Client::class.java, MethodInterceptor { it.arguments[0] }) })
+            .run { context ->
+                assertThat(context.getBean(Client::class.java).load(UserId("ann"))).isEqualTo("ann")
+                assertThat(context.getBean(RateLimitOperations::class.java).limits().map { it.name() })
+                    .containsExactly("Client.load")
+                assertThat(limit(context, "Client.load").place()).endsWith("Client.load(String)")
+            }
     }
 
     @Test
@@ -160,6 +174,12 @@ internal class KotlinNamesTest {
     }
 
     class Account(val name: String, internal val secret: String)
+
+    interface Client {
+
+        @RateLimited(rate = "1/d")
+        fun load(id: UserId): String
+    }
 
     open class Plain {
 

@@ -16,8 +16,13 @@ import kotlinx.coroutines.flow.take
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.yield
+import org.aopalliance.intercept.MethodInterceptor
 import org.assertj.core.api.Assertions.assertThat
 import org.junit.jupiter.api.Test
+import org.springframework.aop.framework.ProxyFactory
+import org.springframework.context.annotation.Bean
+import org.springframework.context.annotation.Configuration
+import reactor.core.publisher.Flux
 
 /** What the page on the annotation says of a limited Flow. */
 internal class LimitedFlowTest {
@@ -43,10 +48,33 @@ internal class LimitedFlowTest {
         assertThat(limits.peek("rows", null).remaining()).isEqualTo(896)
     }
 
+    @Test
+    fun ofASuspendedClientAllElementsAreRead() {
+        Contexts.runner(ManualTicker()).withUserConfiguration(Clients::class.java).run {
+            val elements = runBlocking { it.getBean(Client::class.java).rows().toList() }
+            assertThat(elements).containsExactly("a", "b", "c")
+            assertThat(it.getBean(RateLimits::class.java).peek("client", null).remaining()).isEqualTo(97)
+        }
+    }
+
     private fun run(test: suspend (Flows, RateLimits) -> Unit) {
         Contexts.runner(ManualTicker()).withBean(Flows::class.java).run {
             runBlocking(CoroutineName("collector")) { test(it.getBean(Flows::class.java), it.getBean(RateLimits::class.java)) }
         }
+    }
+
+    interface Client {
+
+        @RateLimited(name = "client", rate = "100/d", charge = "#count")
+        suspend fun rows(): Flow<String>
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    open class Clients {
+
+        /** As HTTP interfaces are made. */
+        @Bean
+        open fun client(): Client = ProxyFactory.getProxy(Client::class.java, MethodInterceptor { Flux.just("a", "b", "c") })
     }
 
     open class Flows {

@@ -52,6 +52,7 @@ class WaitForThreadTest {
         server = RunningServer.Kind.REACTOR_NETTY.start(
                 List.of(App.class),
                 "rate-limit.limits.remote.backend=remote",
+                "rate-limit.limits.proxied.backend=remote",
                 "rate-limit.limits.inner.rate=1/m",
                 "rate-limit.limits.inner.policy=wait",
                 "rate-limit.limits.inner.max-wait=1s");
@@ -126,7 +127,7 @@ class WaitForThreadTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"/remote, boundedElastic-", "/memory, reactor-http-"})
+    @CsvSource({"/remote, boundedElastic-", "/proxied, boundedElastic-", "/memory, reactor-http-"})
     void aCallWhoseLimitAsksAServerBlocksNoEventLoopAndDoesNotWaitForSleepers(String path, String thread) {
         assertThat(server.get(path).body()).startsWith(thread);
     }
@@ -209,6 +210,24 @@ class WaitForThreadTest {
         LimiterFactory remote() {
             return new Remote();
         }
+
+        @Bean
+        ProxiedApi proxied() {
+            return (ProxiedApi) Proxy.newProxyInstance(
+                    ProxiedApi.class.getClassLoader(),
+                    new Class<?>[] {ProxiedApi.class},
+                    (proxy, method, args) -> method.getDeclaringClass() == Object.class
+                            ? System.identityHashCode(proxy)
+                            : Thread.currentThread().getName());
+        }
+    }
+
+    @RestController
+    interface ProxiedApi {
+
+        @GetMapping("/proxied")
+        @RateLimited(name = "proxied", rate = "1/m")
+        String proxied();
     }
 
     /** Limits in memory that do not say where their decisions come from, as those on a server. */

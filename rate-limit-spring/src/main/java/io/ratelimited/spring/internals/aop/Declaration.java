@@ -9,6 +9,7 @@ import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -23,7 +24,7 @@ import org.springframework.util.StringValueResolver;
  *
  * @param annotation its attributes
  * @param method of the class of the called object
- * @param owner the class that default names are made of
+ * @param owner the class that default names are made of: of a client, its interface
  * @param ofClass whether the annotation stands on the class
  * @param position among several of one element, from 1
  */
@@ -86,6 +87,24 @@ public record Declaration(
      */
     boolean isOncePerRequest() {
         return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
+    }
+
+    /**
+     * Returns whether the bean of this limit may be behind the proxy of another one. Any class may be. Another proxy may be if one
+     * of their interfaces extends the other: two that only extend the same interface are two clients.
+     */
+    boolean mayBeBehind(Declaration other) {
+        return (!owner.isInterface() || isRelated(owner, other.owner))
+                && isRelated(Declarations.type(annotation), Declarations.type(other.annotation));
+    }
+
+    private static boolean isRelated(Class<?> one, Class<?> other) {
+        return one.isAssignableFrom(other) || other.isAssignableFrom(one);
+    }
+
+    /** Returns whether this and another one come from the same annotation, which several classes may inherit. */
+    boolean isOfSameAnnotation(Declaration other) {
+        return position == other.position && Objects.equals(annotation.getSource(), other.annotation.getSource());
     }
 
     /** Where the annotation applies, for messages: another text for each class and method. */

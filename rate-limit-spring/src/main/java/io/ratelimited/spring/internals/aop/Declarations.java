@@ -75,17 +75,20 @@ public final class Declarations {
         return ofClass.isEmpty() || Controllers.isLimitedByClass(specific, userClass) ? ofClass : List.of();
     }
 
-    /** The method that objects of a class run when one is called. */
+    /** The method that objects of a class run when one is called; of a generated class that of its interface. */
     public static Method specific(Method method, Class<?> userClass) {
         Method ofKotlin = KotlinOverrides.behind(ClassUtils.getMostSpecificMethod(method, userClass), userClass);
         return ofKotlin == null ? written(AopUtils.getMostSpecificMethod(method, userClass), userClass) : ofKotlin;
     }
 
     /**
-     * The written method behind a bridge. Spring takes a bridge of a class for one of the default method of its interface,
-     * also where it leads to the superclass that overrides this one.
+     * The written method behind a bridge, or behind a method of a generated class. Spring takes a bridge of a class for one of
+     * the default method of its interface, also where it leads to the superclass that overrides this one.
      */
     static Method written(Method method, Class<?> userClass) {
+        if (isGenerated(method.getDeclaringClass())) {
+            return ofInterface(method);
+        }
         Method ofKotlin = KotlinOverrides.behind(method, userClass);
         if (ofKotlin != null) {
             return ofKotlin;
@@ -102,6 +105,34 @@ public final class Declarations {
                                 && implementsFor(userClass, inherited, found))
                         .findFirst()
                         .orElse(found);
+    }
+
+    /**
+     * Returns whether nobody has written a class: a JDK proxy, such as a client or a repository, or a lambda. Its methods have no
+     * type arguments and no names of parameters, and its name means nothing.
+     */
+    private static boolean isGenerated(Class<?> type) {
+        return Proxy.isProxyClass(type) || type.isHidden() || type.isSynthetic();
+    }
+
+    /** The method that an interface of a generated class has for one of it: of several, one that the others do not override. */
+    private static Method ofInterface(Method generated) {
+        Method found = null;
+        for (Class<?> type : generated.getDeclaringClass().getInterfaces()) {
+            Method declared = ClassUtils.getMethodIfAvailable(type, generated.getName(), generated.getParameterTypes());
+            if (declared != null && !Modifier.isStatic(declared.getModifiers())) {
+                Method written = written(declared, type);
+                found = found == null || overrides(written, found) ? written : found;
+            }
+        }
+        return found == null ? generated : found;
+    }
+
+    /** Returns whether an object that has two methods of the same signature runs the first, by its result or its interface. */
+    private static boolean overrides(Method one, Method other) {
+        return one.getReturnType() == other.getReturnType()
+                ? other.getDeclaringClass().isAssignableFrom(one.getDeclaringClass())
+                : other.getReturnType().isAssignableFrom(one.getReturnType());
     }
 
     /**
@@ -280,15 +311,15 @@ public final class Declarations {
         return declarations;
     }
 
-    /** The class of the target, or the annotated one where the target's has no name of its own: clients, lambdas. */
+    /** The class of the target, or its first interface that has the annotation or inherits it, where that class is generated. */
     private static Class<?> owner(MergedAnnotation<RateLimited> annotation, Class<?> userClass) {
-        if (!Proxy.isProxyClass(userClass) && !userClass.isHidden() && !userClass.isSynthetic()) {
+        if (!isGenerated(userClass)) {
             return userClass;
         }
-        Object source = annotation.getSource();
-        if (source instanceof Method annotated) {
-            return annotated.getDeclaringClass();
-        }
-        return source instanceof Class<?> annotated ? annotated : userClass;
+        Class<?> annotated = type(annotation);
+        return Stream.of(userClass.getInterfaces())
+                .filter(annotated::isAssignableFrom)
+                .findFirst()
+                .orElse(annotated);
     }
 }

@@ -44,6 +44,7 @@ final class Fallbacks {
                                         ReflectionUtils.findMethod(userClass, name, types.toArray(Class<?>[]::new))),
                         signatures(method, parameters(method, userClass)).map(types -> named(userClass, name, types)))
                 .filter(candidate -> candidate != null)
+                .map(candidate -> Declarations.written(candidate, userClass))
                 .findFirst()
                 .orElseThrow(() -> new InvalidRateLimitException(
                         limit,

@@ -24,8 +24,8 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
     private final Method method;
     private final List<LimitUse> limits;
-    /** For each limit the class that its annotation stands in. */
-    private final List<Class<?>> annotated;
+    /** For each limit the annotation that it comes from. */
+    private final List<Declaration> declarations;
     /** The requests of every call, if they are the same, made anew when a policy has changed; null if they depend on the call. */
     private volatile LimitRequest @Nullable [] same;
 
@@ -39,13 +39,13 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
     LimitedMethod(
             Method method,
             List<LimitUse> limits,
-            List<Class<?>> annotated,
+            List<Declaration> declarations,
             @Nullable Method fallback,
             LimitEnforcer enforcer,
             CurrentRequest.@Nullable Source source) {
         this.method = method;
         this.limits = List.copyOf(limits);
-        this.annotated = List.copyOf(annotated);
+        this.declarations = List.copyOf(declarations);
         this.same = limits.stream().allMatch(LimitUse::isSameForAll) ? sameRequests() : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
@@ -71,7 +71,7 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
     /**
      * Returns whether a call of this method may be one of the other that was handed on: it has the name and the limits of that
-     * one, by annotations of the same class, or of one that the other extends.
+     * one, which come from the same annotations or have the same names.
      */
     boolean mayBe(LimitedMethod other) {
         if (!method.getName().equals(other.method.getName())
@@ -80,17 +80,16 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
             return false;
         }
         for (int i = 0; i < limits.size(); i++) {
+            Declaration own = declarations.get(i);
+            Declaration ofOther = other.declarations.get(i);
             String name = limits.get(i).limit().name();
-            if (!name.equals(other.limits.get(i).limit().name())
-                    || !isRelated(annotated.get(i), other.annotated.get(i))) {
+            if (!own.mayBeBehind(ofOther)
+                    || !(own.isOfSameAnnotation(ofOther)
+                            || name.equals(other.limits.get(i).limit().name()))) {
                 return false;
             }
         }
         return true;
-    }
-
-    private static boolean isRelated(Class<?> one, Class<?> other) {
-        return one.isAssignableFrom(other) || other.isAssignableFrom(one);
     }
 
     /** The method to call instead of a refused call; null when the refusal is thrown. */

@@ -163,7 +163,6 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         declareKnown();
         Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
         List<LimitUse> limits = new ArrayList<>();
-        List<Class<?>> annotated = new ArrayList<>();
         Set<String> charged = new HashSet<>();
         String fallbackName = null;
         Method fallback = null;
@@ -180,7 +179,6 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         "Remove one of the two, or give it another name or key.");
             }
             limits.add(expressions.limitUse().declaredAt(declared.place));
-            annotated.add(Declarations.type(declared.declaration.annotation()));
             if (named != null) {
                 if (fallbackName != null && !fallbackName.equals(named)) {
                     throw expressions.invalid(
@@ -193,7 +191,13 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
         }
-        LimitedMethod limited = new LimitedMethod(specific, limits, annotated, fallback, enforcer, requests);
+        LimitedMethod limited = new LimitedMethod(
+                specific,
+                limits,
+                declarations.stream().map(declared -> declared.declaration).toList(),
+                fallback,
+                enforcer,
+                requests);
         LimitedCall call = CallKinds.of(limited, targetClass, declarations.get(0).place);
         boolean blocking = call.blocks();
         limits.forEach(limit -> registry.prepare(limit::reads));

@@ -3,6 +3,8 @@ package io.ratelimited.spring.internals.aop;
 import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
 import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.springframework.aop.framework.Advised;
@@ -54,15 +56,20 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
         return Stream.of(proxy.getAdvisors()).anyMatch(RateLimitAdvisor.class::isInstance);
     }
 
-    /** Returns whether an aspect that is woven into classes limits a method. */
+    /**
+     * Returns whether an aspect that is woven into classes limits a method. A proxy may answer a call of a default method
+     * itself.
+     */
     public static boolean isSeenByAspect(Method method, Class<?> targetClass) {
-        return isSeenByAspect(Declarations.specific(method, ClassUtils.getUserClass(targetClass)));
+        return !Proxy.isProxyClass(targetClass)
+                && isSeenByAspect(Declarations.specific(method, ClassUtils.getUserClass(targetClass)));
     }
 
-    /** As {@link #isSeenByAspect(Method, Class)}, of the method that objects of the class run. */
-    public static boolean isSeenByAspect(Method specific) {
+    /** As {@link #isSeenByAspect(Method, Class)}, of the method that objects of the class run: it has a body to weave. */
+    static boolean isSeenByAspect(Method specific) {
         Class<?> type = specific.getDeclaringClass();
-        return isDirect(specific) || isDirect(type) || isComposed(specific) || isComposed(type);
+        return !Modifier.isAbstract(specific.getModifiers())
+                && (isDirect(specific) || isDirect(type) || isComposed(specific) || isComposed(type));
     }
 
     /** The one of the two aspects that is woven into a method if one of them sees it. */

@@ -2,6 +2,7 @@ package io.ratelimited.spring.internals.aop;
 
 import java.lang.reflect.AccessibleObject;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
@@ -99,10 +100,12 @@ public final class RateLimitAspect implements MethodInterceptor {
      */
     private boolean isCounted(LimitedCall method, Method called, @Nullable Object target) {
         Method overriding = method.method();
+        // A proxy hands a call of a default method on to the body in its interface.
+        boolean ofProxy = target != null && Proxy.isProxyClass(target.getClass());
         return this == WOVEN
-                && !overriding.equals(called)
+                && (ofProxy || !overriding.equals(called))
                 && (CountedCall.isCurrent(overriding, target)
-                        || (!method.blocks() && RateLimitAdvisor.isSeenByAspect(overriding)));
+                        || (!ofProxy && !method.blocks() && RateLimitAdvisor.isSeenByAspect(overriding)));
     }
 
     /** The limited methods of an application context. Thread-safe. */

@@ -191,11 +191,6 @@ record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
 
     private Set<String> limitNames(Method method) {
         LimitedMethod found = limited.get(method);
-        if (found == null && method.isDefault()) {
-            // A proxy has every method itself.
-            Method own = ClassUtils.getMethodIfAvailable(type, method.getName(), method.getParameterTypes());
-            found = own == null ? null : limited.get(own);
-        }
         Set<String> names = new TreeSet<>();
         if (found != null) {
             found.limits().forEach(limit -> names.add(limit.limit().name()));

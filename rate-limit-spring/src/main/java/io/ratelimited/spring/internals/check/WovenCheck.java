@@ -8,7 +8,6 @@ import io.ratelimited.spring.internals.aop.LimitedMethods;
 import io.ratelimited.spring.internals.aop.RateLimitAdvisor;
 import io.ratelimited.spring.internals.aop.RateLimitAspect;
 import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
 import java.util.function.Supplier;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -47,9 +46,7 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
 
     private void check(Method called, Class<?> type) {
         Method method = Declarations.specific(called, type);
-        if (Modifier.isAbstract(method.getModifiers())
-                || !RateLimitAdvisor.isSeenByAspect(method)
-                || !RateLimitAdvisor.isLimited(method, type)) {
+        if (!RateLimitAdvisor.isSeenByAspect(called, type) || !RateLimitAdvisor.isLimited(method, type)) {
             return;
         }
         String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + KotlinNames.of(method);

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.internals.web.reactive;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.internals.aop.Declarations;
 import io.ratelimited.spring.internals.call.EventLoops;
 import io.ratelimited.spring.internals.request.ThreadUse;
-import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletionStage;
@@ -15,6 +15,7 @@ import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
+import org.springframework.util.ClassUtils;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.DispatchExceptionHandler;
@@ -192,8 +193,8 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
         if (!requests.areBlocking()) {
             return ThreadUse.NONE;
         }
-        Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
-        return requests.threadUse(method);
+        Class<?> type = ClassUtils.getUserClass(AopUtils.getTargetClass(handler.getBean()));
+        return requests.threadUse(Declarations.specific(handler.getMethod(), type));
     }
 
     /** Runs a task where it may block for a moment: not behind others that sleep. */

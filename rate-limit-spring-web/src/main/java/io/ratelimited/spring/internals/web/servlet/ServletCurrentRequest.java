@@ -5,6 +5,7 @@ import io.ratelimited.core.End;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.internals.aop.Declarations;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.web.ClientDisconnects;
@@ -22,7 +23,6 @@ import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import org.springframework.aop.support.AopUtils;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
 import org.springframework.security.authentication.AuthenticationTrustResolver;
@@ -202,7 +202,7 @@ final class ServletCurrentRequest implements CurrentRequest {
     public boolean isOwnCall(String use, Method handler) {
         return MVC
                 && Mvc.handler(request) instanceof HandlerMethod current
-                && AopUtils.getMostSpecificMethod(current.getMethod(), ClassUtils.getUserClass(current.getBeanType()))
+                && Declarations.specific(current.getMethod(), ClassUtils.getUserClass(current.getBeanType()))
                         .equals(handler)
                 && state.isFirstCall(use, request);
     }
