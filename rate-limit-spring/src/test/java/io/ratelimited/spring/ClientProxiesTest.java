@@ -3,20 +3,25 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.internals.aop.Declarations;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** Limits of beans whose class nobody has written, such as clients: their interface says what the class cannot. */
@@ -30,6 +35,30 @@ final class ClientProxiesTest {
             Mono<String> call = context.getBean(MonoClient.class).call();
             assertThat(call.block()).isEqualTo("x");
             assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(call::block);
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lambda", "generic", "object", "adapted"})
+    void reactiveResultThatNoTypeNamesFailsTheCall(String bean) {
+        runner.withUserConfiguration(Untyped.class).run(context -> {
+            Base<?> called = context.getBean(bean, Base.class);
+            for (int i = 0; i < 3; i++) { // each ends, and leaves the only place
+                assertThatExceptionOfType(InvalidRateLimitException.class)
+                        .isThrownBy(called::call)
+                        .withMessageContainingAll("'base'", "method call returned ", ".call()")
+                        .satisfies(ex -> assertThat(ex.remedy())
+                                .contains("reactor.core.publisher." + (bean.equals("adapted") ? "Flux" : "Mono"))
+                                .endsWith("[RL-118]"));
+            }
+        });
+    }
+
+    @Test
+    void otherResultsThatNoTypeNamesPass() {
+        runner.withUserConfiguration(Untyped.class).run(context -> {
+            assertThat(context.getBean("value", Base.class).call()).isEqualTo("x");
+            assertThat(context.getBean("future", Base.class).call()).isInstanceOf(CompletableFuture.class);
         });
     }
 
@@ -134,6 +163,11 @@ final class ClientProxiesTest {
         return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler));
     }
 
+    interface Base<R> {
+        @RateLimited(name = "base", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        R call();
+    }
+
     interface LimitedPerHour<R> {
         @RateLimited(name = "hourly", rate = "1/h")
         R call();
@@ -146,6 +180,60 @@ final class ClientProxiesTest {
         @Bean
         MonoClient client() {
             return proxy(MonoClient.class, args -> Mono.just("x"));
+        }
+    }
+
+    static class Simple<R> implements Base<R> {
+
+        private final Supplier<R> result;
+
+        Simple(Supplier<R> result) {
+            this.result = result;
+        }
+
+        @Override
+        public R call() {
+            return result.get();
+        }
+    }
+
+    static class Anything implements Base<Object> {
+        @Override
+        public Object call() {
+            return Mono.just("x");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Untyped {
+        @Bean
+        Base<Mono<String>> lambda() {
+            return () -> Mono.just("x");
+        }
+
+        @Bean
+        Base<Mono<String>> generic() {
+            return new Simple<>(() -> Mono.just("x"));
+        }
+
+        @Bean
+        Base<Object> object() {
+            return new Anything();
+        }
+
+        @Bean
+        Base<Flux<String>> adapted() {
+            return new Simple<>(() -> Flux.just("x").hide());
+        }
+
+        @Bean
+        Base<String> value() {
+            return new Simple<>(() -> "x");
+        }
+
+        @Bean
+        Base<Object> future() {
+            return new Simple<>(() -> CompletableFuture.completedFuture(null));
         }
     }
 

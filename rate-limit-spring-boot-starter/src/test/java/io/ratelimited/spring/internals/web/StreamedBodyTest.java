@@ -73,7 +73,7 @@ class StreamedBodyTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"/entity", "/later-entity", "/future-entity", "/handler", "/handler-events"})
+    @ValueSource(strings = {"/entity", "/later-entity", "/future-entity", "/object", "/handler", "/handler-events"})
     void placeIsHeldUntilTheStreamHasEnded(String path) throws Exception {
         CompletableFuture<HttpResponse<String>> response = server.getAsync(path);
         body().awaitReader();
@@ -186,6 +186,12 @@ class StreamedBodyTest {
         @RateLimited("places")
         CompletableFuture<ResponseEntity<Flux<String>>> futureEntity() {
             return CompletableFuture.completedFuture(stream());
+        }
+
+        @GetMapping(value = "/object", produces = MediaType.TEXT_EVENT_STREAM_VALUE)
+        @RateLimited("places")
+        Object object() {
+            return body.stream();
         }
 
         @GetMapping("/failing")

@@ -8,6 +8,8 @@ import io.ratelimited.spring.internals.call.AsyncCalls;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.lang.reflect.Type;
+import java.lang.reflect.TypeVariable;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -79,21 +81,35 @@ final class CallKinds {
         if (type == void.class || ClassUtils.isSimpleValueType(type)) {
             return limited;
         }
+        if (type == Object.class) {
+            return new UntypedCalls(limited, place);
+        }
         LimitedCall reactive = REACTOR ? ReactiveCalls.of(limited, type) : null;
         if (reactive != null) {
             return reactive;
         }
-        ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(type);
-        if (adapter == null
-                ? WITHOUT_ADAPTER.stream().anyMatch(known -> known.isAssignableFrom(type))
-                : !CompletionStage.class.isAssignableFrom(adapter.getReactiveType())) {
-            throw unfollowed(limited, place, "returns " + type.getTypeName(), remedy(type, REACTOR ? adapter : null));
+        if (isReactive(type)) {
+            throw unfollowed(limited, place, "returns " + type.getTypeName(), remedy(type));
         }
         return limited;
     }
 
-    /** @param adapter of a wider type; null if the application lacks it */
-    private static String remedy(Class<?> type, @Nullable ReactiveAdapter adapter) {
+    private static boolean isReactive(Class<?> type) {
+        ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(type);
+        if (adapter != null) {
+            return !CompletionStage.class.isAssignableFrom(adapter.getReactiveType());
+        }
+        for (Class<?> known : WITHOUT_ADAPTER) {
+            if (known.isAssignableFrom(type)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static String remedy(Class<?> type) {
+        ReactiveAdapter adapter =
+                REACTOR ? ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) : null;
         if (adapter != null) {
             return "Declare that it returns " + adapter.getReactiveType().getCanonicalName();
         }
@@ -153,6 +169,51 @@ final class CallKinds {
     private static boolean matches(Pointcut pointcut, Method method, Class<?> targetClass) {
         return pointcut.getClassFilter().matches(targetClass)
                 && pointcut.getMethodMatcher().matches(method, targetClass);
+    }
+
+    /**
+     * Calls whose type does not say what they return: of a method that returns {@link Object}, or a type argument that its class
+     * does not state, as that of a lambda. The response to a web request follows whatever it is made of. Elsewhere, a reactive
+     * result fails its call, because each subscription to it would be a call that no limit sees.
+     */
+    private record UntypedCalls(LimitedMethod limited, String place) implements LimitedCall {
+
+        @Override
+        public Method method() {
+            return limited.method();
+        }
+
+        @Override
+        public boolean blocks() {
+            return true;
+        }
+
+        @Override
+        public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+            return limited.invoke(limited.currentRequest() == null ? new Checked(limited, place, call) : call);
+        }
+
+        private record Checked(LimitedMethod limited, String place, MethodInvocation call)
+                implements DelegatedInvocation {
+
+            @Override
+            public @Nullable Object proceed() throws Throwable {
+                Object result = call.proceed();
+                Class<?> type = result == null ? null : result.getClass();
+                if (type != null && isReactive(type)) {
+                    Type declared = limited.method().getGenericReturnType();
+                    throw unfollowed(
+                            limited,
+                            place,
+                            "returned " + type.getName() + " although its type is " + declared.getTypeName(),
+                            remedy(type)
+                                    + (declared instanceof TypeVariable
+                                            ? ", or state the type argument in an interface or a class of the bean"
+                                            : ""));
+                }
+                return result;
+            }
+        }
     }
 
     /**
