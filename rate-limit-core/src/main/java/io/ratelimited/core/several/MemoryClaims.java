@@ -47,7 +47,8 @@ final class MemoryClaims {
         boolean undecided = places && mayWaitForPlaces(claims);
         claims = undecided ? undecided(claims) : claims;
         int last = claims.length - 1;
-        int locked = places || claims[last].maxWaitNanos() > 0 ? claims.length : last;
+        boolean lastMayComeBack = claims[last].maxWaitNanos() > 0 || claims[last].isUndecided();
+        int locked = places || lastMayComeBack ? claims.length : last;
         while (true) {
             @Nullable Decision[] refusals = askAll(claims, members);
             if (refusals != null) {

@@ -5,16 +5,23 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Call;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Threads;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -26,6 +33,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * permits that come back from a violation.
  */
 class UndecidedCallsTest {
+
+    private static final Set<Thread.State> STOPPED = Set.of(Thread.State.BLOCKED, Thread.State.WAITING);
 
     private final List<String> told = new ArrayList<>();
     private final RateLimiter memory = limiter("memory");
@@ -157,5 +166,76 @@ class UndecidedCallsTest {
         failure = null;
         assertThat(memory.peek("key", 1, 0).admitted()).isTrue();
         assertThat(far.peek("key", 1, 0).admitted()).isTrue();
+    }
+
+    private static RateLimiter guesses(Ticker ticker) {
+        Limit limit = Limit.of("guesses", Algorithm.SLIDING_LOG)
+                .rate("1/h")
+                .block(Duration.ofMinutes(10))
+                .build();
+        return new InMemoryRateLimiter(limit, ticker, 10);
+    }
+
+    /** Interferes when a thread reads the time. */
+    private static final class Stepped extends DelegatingTicker {
+
+        private final Thread thread = Thread.currentThread();
+        private Runnable step = () -> {};
+        private int left;
+
+        Stepped() {
+            super(new ManualTicker());
+        }
+
+        void interfere(int reading, Runnable now) {
+            left = reading;
+            step = now;
+        }
+
+        @Override
+        public long nanos() {
+            if (Thread.currentThread() == thread && --left == 0) {
+                step.run();
+            }
+            return super.nanos();
+        }
+    }
+
+    /** Whenever the other call comes: it is admitted, or rejected because of permits that are given back. */
+    @Test
+    void permitsThatACallTakesBeforeItWaitsForAPlaceElsewhereBlockNobody() throws Exception {
+        List<FutureTask<Reservation>> others = new ArrayList<>();
+        int steps = 0;
+        do {
+            Stepped time = new Stepped();
+            RateLimiter guesses = guesses(time);
+            RateLimiter calls = new FarLimiter(
+                    new InMemoryRateLimiter(
+                            Limit.of("calls", Algorithm.CONCURRENCY)
+                                    .maxConcurrent(1)
+                                    .build(),
+                            new ManualTicker(),
+                            10),
+                    Runnable::run);
+            calls.reserve("key", 1, 0);
+            time.interfere(++steps, () -> {
+                AtomicReference<@Nullable Thread> other = new AtomicReference<>();
+                FutureTask<Reservation> rejected = Threads.start(() -> {
+                    other.set(Thread.currentThread());
+                    return guesses.reserve("key", 1, 0);
+                });
+                others.add(rejected);
+                Threads.until(() -> {
+                    Thread started = other.get();
+                    return rejected.isDone() || (started != null && STOPPED.contains(started.getState()));
+                });
+            });
+            AllOf.reserve(List.of(Claim.of(calls, "key", 1, Long.MAX_VALUE), Claim.of(guesses, "key", 1, 0)))
+                    .cancel();
+        } while (others.size() == steps);
+        assertThat(others).hasSizeGreaterThan(2);
+        for (FutureTask<Reservation> other : others) {
+            assertThat(Threads.get(other).decision().blocked()).isFalse();
+        }
     }
 }

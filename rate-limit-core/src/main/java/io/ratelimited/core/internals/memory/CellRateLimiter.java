@@ -476,15 +476,13 @@ public class CellRateLimiter implements MemoryLimiter {
         if (key == null || patience == UNJUDGED || permits == 0 || limit().blocksByCharge()) {
             return false;
         }
+        long longest = WaitingRoom.longestWait(patience);
         return current() instanceof BlockCell.Parameters
-                && begin(
-                        key,
-                        cell -> cell.reject(
-                                permits,
-                                now(cell.parameters()),
-                                WaitingRoom.longestWait(patience),
-                                clock.sinceBegin(),
-                                at -> undecided.defers(key, at)));
+                && begin(key, cell -> {
+                    long now = now(cell.parameters());
+                    long at = clock.sinceBegin();
+                    return undecided.judge(key, deferred -> cell.reject(permits, now, longest, at, deferred));
+                });
     }
 
     /** Notes that a call holds permits, and may give them back because of another limit. */

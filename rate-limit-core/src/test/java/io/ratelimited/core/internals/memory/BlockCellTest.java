@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Threads;
+import io.ratelimited.core.internals.memory.block.UndecidedCalls;
 import java.time.Duration;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 
 /** The block within the state of its key (L1, L2). */
@@ -61,5 +64,26 @@ class BlockCellTest {
             BlockCell follower = (BlockCell) next.follow(blocked.copy(), 0);
             assertThat(follower.left(0)).as(rate).isEqualTo(rate.equals("7/m") ? 10 * SECOND : 0);
         }
+    }
+
+    /** Another thread gives back between the look at the budget and that at the calls. */
+    @Test
+    void permitsThatComeBackWhileARejectionIsJudgedBeginNoBlock() throws Exception {
+        UndecidedCalls calls = new UndecidedCalls();
+        Cell.Grant call = new Cell.Grant(5);
+        assertThat(cell.reserve(5, 0, 0, call)).isZero();
+        calls.add("key", call, 0);
+        FutureTask<Boolean> violated = new FutureTask<>(() -> calls.decided("key", call, true));
+        Thread other = new Thread(violated);
+        BlockCell.Step judged = calls.judge(
+                "key",
+                deferred -> cell.reject(1, 0, 0, 0, at -> {
+                    assertThat(cell.giveBack(call, 5, 0)).isTrue();
+                    other.start();
+                    Threads.until(() -> violated.isDone() || other.getState() == Thread.State.BLOCKED);
+                    return deferred.test(at);
+                }));
+        assertThat(judged).isEqualTo(BlockCell.Step.NONE);
+        assertThat(Threads.get(violated)).isFalse();
     }
 }

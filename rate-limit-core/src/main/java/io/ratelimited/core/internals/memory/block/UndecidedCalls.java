@@ -4,15 +4,30 @@ import java.time.Duration;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Calls that hold permits while they wait for another limit, which may reject them ({@link io.ratelimited.core.Call#isUndecided}).
  * What they give back was no evidence: a rejection is judged when all calls are decided that held permits of its key when it came.
  * It is a violation unless one of them gave its permits back. A call that is not decided for ten seconds has used its permits.
- * The script of Redis has the same rule (block.lua). Thread-safe.
+ * The script of Redis has the same rule (block.lua).
+ *
+ * <p>Every permit that a judge finds missing is that of a call which is decided, or which is here when he asks:
+ *
+ * <ul>
+ *   <li>U1 A call is added before the lock is released under which it takes its permits ({@link
+ *       io.ratelimited.core.internals.several.JointLocks}). A rejection is judged while that lock is held.
+ *   <li>U2 A call that gives its permits back is removed afterwards. While a rejection is judged, no call of its key is removed:
+ *       one that gives back after the judge has looked at the budget is still here.
+ * </ul>
+ *
+ * Thread-safe.
  */
 public final class UndecidedCalls {
 
@@ -62,14 +77,19 @@ public final class UndecidedCalls {
         });
     }
 
-    /** Returns whether a rejection, which would be a violation, is to be judged later. */
-    public boolean defers(Object key, long at) {
-        boolean[] deferred = new boolean[1];
-        keys.computeIfPresent(key, (same, calls) -> {
-            deferred[0] = calls.defers(at);
-            return calls.calls.isEmpty() ? null : calls;
+    /**
+     * Judges a rejection (U2).
+     *
+     * @param judge looks at the budget, and then asks whether a rejection at a time, which would be a violation, is to be judged
+     *     later
+     */
+    public <T> T judge(Object key, Function<LongPredicate, T> judge) {
+        AtomicReference<@Nullable T> judged = new AtomicReference<>();
+        keys.compute(key, (same, calls) -> {
+            judged.set(judge.apply(at -> calls != null && calls.defers(at)));
+            return calls == null || calls.calls.isEmpty() ? null : calls;
         });
-        return deferred[0];
+        return Objects.requireNonNull(judged.get());
     }
 
     /**
