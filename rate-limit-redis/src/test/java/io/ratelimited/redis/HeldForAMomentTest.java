@@ -108,6 +108,38 @@ class HeldForAMomentTest {
         }
     }
 
+    /** One script decides both. Another call takes the only position between the decision and the wait. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whatACallGivesBackBecauseTheQueueOfAnotherLimitIsFullBlocksNobody(boolean full) throws Exception {
+        String key = "queue" + full;
+        RedisBackend backend = REDIS.backend(time);
+        RateLimiter guesses = backend.limiter(instances.get(0).redis.limit(), RedisLimitOptions.DEFAULTS);
+        RateLimiter queue = backend.limiter(
+                Limit.of("queue", Algorithm.LEAKY_BUCKET)
+                        .rate("1/s")
+                        .burst(3)
+                        .maxWaiting(1)
+                        .build(),
+                RedisLimitOptions.DEFAULTS);
+        assertThat(queue.tryAcquire(key, 1)).isTrue();
+        Reservation both =
+                AllOf.reserve(List.of(Claim.of(guesses, key, 1, 0), Claim.of(queue, key, 1, Long.MAX_VALUE)));
+        if (full) {
+            assertThat(queue.reserve(key, 1, Long.MAX_VALUE).awaitAsync()).isNotDone();
+        }
+        assertThat(instances.get(1).redis.tryAcquire(key, 1)).isFalse();
+        assertThat(guesses.peek(key, 1, 0).blocked()).isFalse();
+        CompletableFuture<Boolean> wait = both.awaitAsync();
+        if (!full) {
+            time.advance(Duration.ofSeconds(1));
+        }
+        assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(!full);
+        Threads.until(() -> full
+                ? guesses.peek(key, 1, 0).admitted()
+                : guesses.peek(key, 1, 0).blocked());
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {6, 8})
     void noKeyIsBlockedThatHasUsedNothing(int threads) throws Exception {

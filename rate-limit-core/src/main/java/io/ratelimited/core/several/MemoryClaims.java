@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.internals.several.HeldPermits;
 import io.ratelimited.core.internals.several.JointLocks;
 import io.ratelimited.core.internals.several.MemoryLimiter;
 import java.util.List;
@@ -31,8 +32,8 @@ final class MemoryClaims {
     }
 
     /**
-     * Takes all claims or none. The charge that comes last needs no lock where it goes at once or not at all: it is
-     * never given back because of another limit. If it is refused, another such call may hold its permits for a moment only,
+     * Takes all claims or none. The charge that comes last needs no lock unless it {@linkplain #mayComeBack may be given back}
+     * because of another limit. If it is refused, another such call may hold its permits for a moment only,
      * so all limits are asked again, and charged under all their locks.
      *
      * @param members receives the reservations, of places also {@link Later}
@@ -44,11 +45,8 @@ final class MemoryClaims {
             Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
         boolean places = hasPlaces(stated);
         Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
-        boolean undecided = places && mayWaitForPlaces(claims);
-        claims = undecided ? undecided(claims) : claims;
         int last = claims.length - 1;
-        boolean lastMayComeBack = claims[last].maxWaitNanos() > 0 || claims[last].isUndecided();
-        int locked = places || lastMayComeBack ? claims.length : last;
+        int locked = places || mayComeBack(claims, othersWaitNanos > 0 || queued) ? claims.length : last;
         while (true) {
             @Nullable Decision[] refusals = askAll(claims, members);
             if (refusals != null) {
@@ -56,9 +54,6 @@ final class MemoryClaims {
             }
             int refused = reserveLocked(claims, members, locked, places, othersWaitNanos, queued);
             if (refused < 0) {
-                if (undecided && !waitsForPlace(claims, members)) {
-                    keep(stated, members);
-                }
                 return null;
             }
             if (refused < locked) {
@@ -68,42 +63,35 @@ final class MemoryClaims {
         }
     }
 
-    private static boolean mayWaitForPlaces(Claim[] claims) {
+    /** Returns whether the call may wait for the last claim, or for another one while that is {@linkplain #hold held}. */
+    private static boolean mayComeBack(Claim[] claims, boolean othersWait) {
+        Claim last = claims[claims.length - 1];
+        boolean mayWait = othersWait;
         for (Claim claim : claims) {
-            if (AllOf.isPlace(claim) && (claim.maxWaitNanos() > 0 || AllOf.findsItsLimit(claim))) {
-                return true;
-            }
+            mayWait |= claim.maxWaitNanos() > 0;
         }
-        return false;
+        return mayWait && (last.maxWaitNanos() > 0 || last.limiter().limit().block() != null);
     }
 
-    private static boolean waitsForPlace(Claim[] claims, Reservation[] members) {
-        for (int i = 0; i < claims.length; i++) {
-            if (AllOf.isPlace(claims[i]) && members[i].mayWait()) {
-                return true;
+    /** Holds what another limit for which the call waits may have it give back. */
+    private static void hold(Reservation[] taken, boolean othersWait) {
+        int waits = waits(taken) + (othersWait ? 1 : 0);
+        for (int i = 0; waits > 0 && i < taken.length; i++) {
+            Reservation one = taken[i] instanceof WithAnother with ? with.own() : taken[i];
+            if (waits > waits(taken[i]) && one instanceof HeldPermits permits) {
+                permits.hold();
             }
         }
-        return false;
     }
 
-    /** Lets calls that are rejected because of these claims begin no block, until the call is made or has given them back. */
-    static Claim[] undecided(Claim[] claims) {
-        Claim[] undecided = claims.clone();
-        for (int i = 0; i < claims.length; i++) {
-            if (claims[i].limiter().limit().block() != null) {
-                undecided[i] = new StatedClaim(claims[i], claims[i].permits(), true);
-            }
+    /** Returns for how many limits a call waits that has taken its permits. */
+    static int waits(Reservation... taken) {
+        int waits = 0;
+        for (Reservation one : taken) {
+            // In this order: one that waits may be refused in between.
+            waits += one.mayWait() || one.isRefused() ? 1 : 0;
         }
-        return undecided;
-    }
-
-    /** Confirms what no other limit may have the call give back. */
-    static void keep(Claim[] stated, Reservation[] taken) {
-        for (int i = 0; i < stated.length; i++) {
-            if (!stated[i].isUndecided()) {
-                taken[i].keep();
-            }
-        }
+        return waits;
     }
 
     private static boolean hasPlaces(Claim[] claims) {
@@ -181,6 +169,9 @@ final class MemoryClaims {
             if (places && refused < 0) {
                 long wait = Math.max(othersWaitNanos, longestWait(claims, members));
                 refused = reservePlaces(claims, members, wait, queued);
+            }
+            if (refused < 0) {
+                hold(members, othersWaitNanos > 0 || queued);
             }
             decided = refused < 0;
             return refused;

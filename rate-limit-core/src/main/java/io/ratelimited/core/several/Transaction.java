@@ -31,6 +31,8 @@ final class Transaction {
     private static final Duration LONGEST_KNOWN = Duration.ofSeconds(1);
 
     private final Claim[] claims;
+    /** The claims as of a backend that decides last. */
+    private final Claim[] lastClaims;
     /** Asks limits at the same time; the answers may serve again for some nanoseconds. */
     private final BiFunction<List<Claim>, Long, CompletableFuture<List<Decision>>> ask;
 
@@ -70,6 +72,7 @@ final class Transaction {
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
         this.claims = AllOf.joiningPlaces(claims);
+        this.lastClaims = undecidedIfOthersWait(this.claims, othersWaitNanos > 0);
         this.wait = othersWaitNanos;
         this.ask = ask;
         this.take = take;
@@ -119,22 +122,20 @@ final class Transaction {
         JointReservation.undo(taken);
     }
 
-    /** All have been taken: the call gives nothing back because of one of them, unless it waits for a place. */
+    /** All have been taken: the call keeps each while it waits for no other one, because of which it may give that back. */
     private List<Reservation> keep() {
-        if (waitsForPlace()) {
-            return List.of(taken);
-        }
+        int waits = MemoryClaims.waits(taken);
         try {
-            MemoryClaims.keep(claims, taken);
+            for (int i = 0; i < taken.length; i++) {
+                if (waits == MemoryClaims.waits(taken[i]) && !claims[i].isUndecided()) {
+                    taken[i].keep();
+                }
+            }
         } catch (RuntimeException | Error ex) {
             undo();
             throw ex;
         }
         return List.of(taken);
-    }
-
-    private boolean waitsForPlace() {
-        return queued || Stream.of(taken).anyMatch(Later.class::isInstance);
     }
 
     private static <T> CompletableFuture<T> completed(T value) {
@@ -299,11 +300,15 @@ final class Transaction {
     private CompletableFuture<List<Reservation>> take(Group group, boolean isLast) {
         Claim[] all = group.numbers.stream().map(number -> claims[number]).toArray(Claim[]::new);
         if (group.inMemory) {
-            return completed(MemoryClaims.take(waitsForPlace() ? MemoryClaims.undecided(all) : all, wait, queued));
+            return completed(MemoryClaims.take(all, wait, queued));
         }
         if (all.length > 1 && takeTogether != null) {
             return takeTogether
-                    .apply(Stream.of(all).map(claim -> stated(claim, isLast)).toList(), wait)
+                    .apply(
+                            group.numbers.stream()
+                                    .map(number -> stated(number, isLast))
+                                    .toList(),
+                            wait)
                     .toCompletableFuture();
         }
         List<Integer> rates = group.numbers.stream()
@@ -326,7 +331,7 @@ final class Transaction {
     /** Kept as soon as it is here, to be undone if another one fails. */
     private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
         boolean withEarlier = AllOf.goesWithEarlier(claims, number);
-        Claim claim = stated(claims[number], isLast);
+        Claim claim = stated(number, isLast);
         return take.apply(withEarlier ? new StatedClaim(claim, Long.MAX_VALUE) : claim)
                 .thenApply(one -> {
                     taken[number] = withEarlier ? WithAnother.earlier(one) : one;
@@ -352,9 +357,28 @@ final class Transaction {
         return completed(true);
     }
 
-    /** The claim, which says whether other limits decide after it. */
-    private static Claim stated(Claim claim, boolean isLast) {
-        return isLast ? claim : new StatedClaim(claim, claim.permits(), true);
+    /** The claim, which says whether other limits decide after it, or may have the call wait. */
+    private Claim stated(int number, boolean isLast) {
+        return isLast ? lastClaims[number] : undecided(claims[number]);
+    }
+
+    private static Claim undecided(Claim claim) {
+        return new StatedClaim(claim, claim.permits(), true);
+    }
+
+    /** Keeping what was undecided costs a command: only where that matters, and the call may wait. */
+    private static Claim[] undecidedIfOthersWait(Claim[] claims, boolean wait) {
+        long waits = Stream.of(claims).filter(Transaction::mayWait).count() + (wait ? 1 : 0);
+        return Stream.of(claims)
+                .map(claim -> waits > (mayWait(claim) ? 1 : 0)
+                                && claim.limiter().limit().block() != null
+                        ? undecided(claim)
+                        : claim)
+                .toArray(Claim[]::new);
+    }
+
+    private static boolean mayWait(Claim claim) {
+        return claim.maxWaitNanos() > 0;
     }
 
     /** Blocks once for the limits of one backend. */

@@ -238,4 +238,75 @@ class UndecidedCallsTest {
             assertThat(Threads.get(other).decision().blocked()).isFalse();
         }
     }
+
+    private static RateLimiter queue(ManualTicker time) {
+        Limit limit = Limit.of("queue", Algorithm.LEAKY_BUCKET)
+                .rate("1/s")
+                .burst(3)
+                .maxWaiting(1)
+                .block(Duration.ofMinutes(10))
+                .build();
+        RateLimiter queue = new InMemoryRateLimiter(limit, time, 10);
+        assertThat(queue.tryAcquire("key", 1)).isTrue();
+        return queue;
+    }
+
+    /** Another call takes the only position between the decision and the wait. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void permitsThatComeBackBecauseTheQueueOfAnotherLimitIsFullBlockNobody(boolean full) throws Exception {
+        ManualTicker time = new ManualTicker();
+        RateLimiter guesses = guesses(time);
+        RateLimiter queue = queue(time);
+        Reservation both =
+                AllOf.reserve(List.of(Claim.of(guesses, "key", 1, 0), Claim.of(queue, "key", 1, Long.MAX_VALUE)));
+        CompletableFuture<Boolean> other =
+                full ? queue.reserve("key", 1, Long.MAX_VALUE).awaitAsync() : CompletableFuture.completedFuture(true);
+        assertThat(guesses.reserve("key", 1, 0).decision().blocked()).isFalse();
+        CompletableFuture<Boolean> wait = both.awaitAsync();
+        assertThat(guesses.peek("key", 1, 0).blocked()).isFalse();
+        time.advance(Duration.ofSeconds(2));
+        assertThat(wait.get()).isEqualTo(!full);
+        assertThat(other.get()).isTrue();
+        assertThat(guesses.peek("key", 1, 0).blocked()).isEqualTo(!full);
+        assertThat(guesses.peek("key", 1, 0).admitted()).isEqualTo(full);
+    }
+
+    /** Only the limit itself may have them give their permits back: they need not wait for the other one. */
+    @ParameterizedTest
+    @ValueSource(longs = {0, Long.MAX_VALUE})
+    void aRejectionByALimitIsJudgedWhileCallsWaitForThatAlone(long longestWaitForAnother) {
+        RateLimiter queue = queue(new ManualTicker());
+        Reservation waiting = AllOf.reserve(
+                List.of(Claim.of(queue, "key", 1, Long.MAX_VALUE), Claim.of(memory, "key", 1, longestWaitForAnother)));
+        assertThat(waiting.mayWait()).isTrue();
+        assertThat(queue.reserve("key", 1, 0).decision().blocked()).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallThatWaitsForOneOfItsLimitsIsKeptElsewhereWhenItProceeds(boolean blocking) throws Exception {
+        ManualTicker time = new ManualTicker();
+        List<Claim> claims = List.of(Claim.of(queue(time), "key", 1, Long.MAX_VALUE), Claim.of(far, "key", 1, 0));
+        Reservation waiting = blocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+        assertThat(told).containsExactly("far undecided");
+        CompletableFuture<Boolean> wait = waiting.awaitAsync();
+        time.advance(Duration.ofSeconds(1));
+        assertThat(wait.get()).isTrue();
+        assertThat(told).containsExactly("far undecided", "far keep");
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void theLastOfSeveralLimitsElsewhereIsUndecidedIfTheCallMayWaitForAnother(boolean isBlocking) {
+        farther.update(farther.limit().toBuilder().block(Duration.ofMinutes(10)).build());
+        List<Claim> claims = List.of(Claim.of(far, "key", 1, Long.MAX_VALUE), Claim.of(farther, "key", 1, 0));
+        Reservation taken = isBlocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+        assertThat(taken.mayWait()).isFalse();
+        assertThat(told).containsExactly("far undecided", "farther undecided", "far keep", "farther keep");
+    }
 }

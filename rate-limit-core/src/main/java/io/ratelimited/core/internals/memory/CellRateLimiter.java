@@ -567,9 +567,6 @@ public class CellRateLimiter implements MemoryLimiter {
             return rejected;
         }
         CellReservation asked = reservation(key, permits, patience);
-        if (asked instanceof CellReservation.Patient patient && call.isUndecided()) {
-            patient.beUndecided();
-        }
         CellParameters current = current();
         boolean calendar = current.followsCalendar();
         long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)

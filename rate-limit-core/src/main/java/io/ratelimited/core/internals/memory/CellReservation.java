@@ -5,6 +5,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.Permits;
+import io.ratelimited.core.internals.several.HeldPermits;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
@@ -216,7 +217,7 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
     }
 
     /** A reservation under a limit that blocks keys. */
-    static final class Patient extends CellReservation {
+    static final class Patient extends CellReservation implements HeldPermits {
 
         private final long patience;
         private final Object of;
@@ -230,23 +231,17 @@ class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Wai
             this.of = key;
         }
 
-        void beUndecided() {
-            undecided = true;
+        @Override
+        public void hold() {
+            if (permits() > 0) {
+                undecided = true;
+                super.limiter.hold(of, this);
+            }
         }
 
         @Override
         CellReservation again() {
-            Patient again = new Patient(super.limiter, of, permits(), patience);
-            again.undecided = undecided;
-            return again;
-        }
-
-        @Override
-        void decided(Cell decider, long result) {
-            super.decided(decider, result);
-            if (undecided && result >= 0) {
-                super.limiter.hold(of, this);
-            }
+            return new Patient(super.limiter, of, permits(), patience);
         }
 
         private void decide(boolean givesBack) {
