@@ -1,6 +1,7 @@
 package io.ratelimited.core.internals.memory.concurrency;
 
 import io.ratelimited.core.Limit;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -19,27 +20,33 @@ import org.jspecify.annotations.Nullable;
  *
  * @param number of classes, 1 or more
  * @param others the rank of calls that state none
- * @param shares of the places, by rank; 0 for none
+ * @param shares billionths of the places, by rank; 0 for none
  * @param hasShares whether one of them is more than 0
  */
-record Classes(int number, int others, List<Double> shares, boolean hasShares) {
+record Classes(int number, int others, List<Long> shares, boolean hasShares) {
 
     /** As many as {@link Limit#priorities} may have. */
     static final int MOST = 16;
 
-    private static final double RESERVED = 0.1;
+    private static final int BILLION = 1_000_000_000;
 
     static Classes of(Limit limit) {
         int number = Math.max(1, limit.priorities().size());
-        List<Double> shares = new ArrayList<>(Collections.nCopies(number, 0.0));
+        List<Long> shares = new ArrayList<>(Collections.nCopies(number, 0L));
         for (int rank = 0; rank < limit.priorities().size(); rank++) {
-            shares.set(rank, limit.shares().getOrDefault(limit.priorities().get(rank), 0.0));
+            Double share = limit.shares().get(limit.priorities().get(rank));
+            shares.set(rank, share == null ? 0 : Math.max(1, billionths(share)));
         }
         return new Classes(
                 number,
                 limit.rankOfOthers(),
                 List.copyOf(shares),
                 !limit.shares().isEmpty());
+    }
+
+    /** Of the decimal that the number was read from, because 7 % of 100 are 7, and not 7.000000000000001. */
+    private static long billionths(double share) {
+        return BigDecimal.valueOf(share).movePointRight(9).longValue();
     }
 
     /** The class of a call that states a rank; that of the others if it is none. */
@@ -62,7 +69,7 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
         if (isWithinShare(rank, permits, places, used)) {
             return most;
         }
-        long left = own - rank * (long) Math.ceil(RESERVED * places);
+        long left = own - rank * ceilDiv(places, 10);
         for (int other = 0; used != null && other < number; other++) {
             left -= other == rank ? 0 : Math.max(0, floor(other, places) - used[other]);
         }
@@ -74,7 +81,7 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
         if (number == 1) {
             return places;
         }
-        long left = places - rank * (long) Math.ceil(RESERVED * places);
+        long left = places - rank * ceilDiv(places, 10);
         for (int other = 0; hasShares && other < number; other++) {
             left -= other == rank ? 0 : floor(other, places);
         }
@@ -88,6 +95,10 @@ record Classes(int number, int others, List<Double> shares, boolean hasShares) {
 
     /** A call that waits may be of a class that a change of the limit has taken away. */
     private long floor(int rank, long places) {
-        return rank >= number ? 0 : (long) Math.ceil(shares.get(rank) * places);
+        return rank >= number ? 0 : ceilDiv(shares.get(rank) * places, BILLION);
+    }
+
+    private static long ceilDiv(long number, long by) {
+        return (number + by - 1) / by;
     }
 }

@@ -87,6 +87,45 @@ class ClassesTest {
         assertThat(classes.ceiling(1, 1, 20, 33, used)).isLessThan(20);
     }
 
+    /** P2: 7 % of 100 are 7, though 0.07 * 100 is above 7 in binary. */
+    @Test
+    void aShareIsRoundedUpToWholePermitsAndNoFurther() {
+        RateLimiter limiter = limiter(Algorithm.CONCURRENCY, 100, Map.of("batch", 0.07));
+        assertThat(limiter.reserve(Call.of(null, 93, 0, 0)).isRefused()).isFalse();
+        for (int percent = 1; percent < 100; percent++) {
+            double share = Double.parseDouble("0." + (percent < 10 ? "0" : "") + percent);
+            Classes classes = Classes.of(Limit.of("classes", Algorithm.ADAPTIVE)
+                    .priorities(PRIORITIES)
+                    .shares(Map.of("batch", share))
+                    .build());
+            for (int places = 1; places <= 200; places++) {
+                int kept = (percent * places + 99) / 100;
+                assertThat(classes.isWithinShare(2, kept, places, new int[3]))
+                        .as("%s %% of %s", percent, places)
+                        .isTrue();
+                assertThat(classes.isWithinShare(2, kept + 1, places, new int[3]))
+                        .as("%s %% of %s", percent, places)
+                        .isFalse();
+            }
+        }
+    }
+
+    /** The least of a share is a permit, and the largest number of permits overflows nothing. */
+    @Test
+    void sharesOfAnySizeCount() {
+        Classes classes = Classes.of(Limit.of("classes", Algorithm.CONCURRENCY)
+                .maxConcurrent(Integer.MAX_VALUE)
+                .priorities(PRIORITIES)
+                .shares(Map.of("batch", 1e-12, "normal", 0.99))
+                .build());
+        assertThat(classes.isWithinShare(2, 1, 20, new int[3])).isTrue();
+        assertThat(classes.isWithinShare(2, 2, 20, new int[3])).isFalse();
+        assertThat(classes.isWithinShare(1, 2_126_008_811, Integer.MAX_VALUE, new int[3]))
+                .isTrue();
+        assertThat(classes.isWithinShare(1, 2_126_008_811 + 1, Integer.MAX_VALUE, new int[3]))
+                .isFalse();
+    }
+
     /** P3 */
     @Test
     void aSinglePlaceIsForEveryClass() {
