@@ -42,7 +42,7 @@ public enum Algorithm {
      */
     GCRA(Family.BUCKET),
     /**
-     * At most the permits of {@code rate} in each period. Windows follow the current wall clock in {@code zone} (default
+     * At most the permits of {@code rate} in each period of at least 1 ms. Windows follow the current wall clock in {@code zone} (default
      * UTC): days start at midnight, hours at the full hour. When daylight saving time starts or ends, a window of more than
      * an hour is shorter or longer. The only algorithm for a rate per week, month or year, whose windows start at midnight of
      * {@code startsOn}. Two bursts around a boundary can together use twice the permits. A clock that steps back by at
@@ -88,6 +88,9 @@ public enum Algorithm {
      * #all} does not contain it, and the methods below throw {@link IllegalStateException} for it.
      */
     DEFAULT(null);
+
+    /** In nanoseconds: the resolution of the system's wall clock. */
+    private static final long SHORTEST_WINDOW = 1_000_000;
 
     private static final List<Algorithm> ALL =
             Stream.of(values()).filter(each -> each != DEFAULT).toList();
@@ -186,6 +189,10 @@ public enum Algorithm {
             };
             return "must not be per " + rate.calendar() + " for " + this
                     + " (use FIXED_WINDOW, or a fixed duration such as " + fixed + ")";
+        }
+        if (is(FIXED_WINDOW) && rate.period().toNanos() < SHORTEST_WINDOW) {
+            return "must have a period of at least 1ms for FIXED_WINDOW, because the wall clock shows no shorter one"
+                    + " (use SLIDING_LOG or TOKEN_BUCKET)";
         }
         return is(FIXED_WINDOW) && rate.permits() > rate.period().toNanos() / 2
                 ? "must be at most one permit per 2ns for FIXED_WINDOW"

@@ -163,6 +163,11 @@ class LimitTest {
                         l -> l.rate("1000000000/s"),
                         "rate is 1000000000/s, but must be at most one permit per 2ns for FIXED_WINDOW"),
                 refusal(
+                        Algorithm.FIXED_WINDOW,
+                        l -> l.rate("100/999us"),
+                        "rate is 100/999us, but must have a period of at least 1ms for FIXED_WINDOW, because the wall clock shows"
+                                + " no shorter one (use SLIDING_LOG or TOKEN_BUCKET)"),
+                refusal(
                         Algorithm.TOKEN_BUCKET,
                         l -> l.rate("5/month"),
                         "rate is 5/month, but must not be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as"
@@ -199,6 +204,13 @@ class LimitTest {
                         InvalidLimitException.class,
                         invalid -> assertThat(message).startsWith(invalid.attribute() + " "))
                 .hasMessage(message);
+    }
+
+    @Test
+    void theShortestFixedWindowIsAMillisecond() {
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("100/ms").build().rate()).hasToString("100/ms");
+        assertThat(valid(Algorithm.SLIDING_LOG).rate("100/100us").build().rate())
+                .hasToString("100/100us");
     }
 
     @Test

@@ -104,21 +104,28 @@ class LinearizabilityTest {
                 .check(TurnHistory.class);
     }
 
-    /** A cell under calls that take, wait and cancel. One permit falls due every 10 ns, or 3 in a window of 30 ns. */
+    /** A cell under calls that take, wait and cancel. One permit falls due every tick, or 3 in a window of 3 ticks. */
     @Param(name = "permits", gen = IntGen.class, conf = "1:3")
     @Param(name = "now", gen = IntGen.class, conf = "0:3")
     abstract static class History {
 
         private final Cell cell;
+        /** In nanoseconds. */
+        private final long tick;
         private final Grant[] last = new Grant[8];
 
         History(Limit limit) {
+            this(limit, 10);
+        }
+
+        History(Limit limit, long tick) {
+            this.tick = tick;
             cell = CellFactory.parameters(limit, 0, 0).initial(0);
         }
 
         @Operation
         public long take(@Param(name = "permits") int permits, @Param(name = "now") int now) {
-            return cell.reserve(permits, now * 10L, 0, null);
+            return cell.reserve(permits, now * tick, 0, null);
         }
 
         @Operation
@@ -127,7 +134,7 @@ class LinearizabilityTest {
                 @Param(name = "permits") int permits,
                 @Param(name = "now") int now) {
             Grant reservation = new Grant(permits);
-            long wait = cell.reserve(permits, now * 10L, 100, reservation);
+            long wait = cell.reserve(permits, now * tick, 10 * tick, reservation);
             if (wait >= 0) {
                 last[thread] = reservation;
             }
@@ -137,24 +144,24 @@ class LinearizabilityTest {
         @Operation
         public void cancel(@Param(gen = ThreadIdGen.class) int thread, @Param(name = "now") int now) {
             if (last[thread] != null) {
-                cell.giveBack(last[thread], last[thread].permits(), now * 10L);
+                cell.giveBack(last[thread], last[thread].permits(), now * tick);
                 last[thread] = null;
             }
         }
 
         @Operation
         public boolean charge(@Param(name = "permits") int permits, @Param(name = "now") int now) {
-            return cell.charge(permits, now * 10L);
+            return cell.charge(permits, now * tick);
         }
 
         @Operation
         public long ask(@Param(name = "permits") int permits, @Param(name = "now") int now) {
-            return cell.peek(permits, now * 10L, 0);
+            return cell.peek(permits, now * tick, 0);
         }
 
         @Operation
         public long remaining(@Param(name = "now") int now) {
-            return cell.remaining(now * 10L);
+            return cell.remaining(now * tick);
         }
     }
 
@@ -178,7 +185,7 @@ class LinearizabilityTest {
 
     public static class FixedWindowHistory extends History {
         public FixedWindowHistory() {
-            super(Limit.of("a", Algorithm.FIXED_WINDOW).rate("3/30ns").build());
+            super(Limit.of("a", Algorithm.FIXED_WINDOW).rate("3/3ms").build(), 1_000_000);
         }
     }
 
