@@ -328,7 +328,9 @@ public abstract class RateLimiterContract {
             assertThat(limiter.reserve("fresh-" + key, 0, 0).isRefused()).isFalse();
             Duration retryAfter = limiter.reserve(key, 0, 0).decision().retryAfter();
             assertThat(retryAfter).isNotNull();
-            ticker.advance(retryAfter);
+            ticker.advance(retryAfter.minusNanos(1_000));
+            assertThat(limiter.reserve(key, 0, 0).isRefused()).isTrue();
+            ticker.advance(Duration.ofNanos(1_000));
             assertThat(limiter.reserve(key, 0, 0).isRefused()).isFalse();
         }
     }

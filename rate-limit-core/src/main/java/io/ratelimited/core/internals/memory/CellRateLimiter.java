@@ -407,7 +407,7 @@ public class CellRateLimiter implements MemoryLimiter {
 
     /**
      * The reservation of no permits. It adds no key. The call is admitted immediately, unless its key is blocked; where calls are charged, it
-     * is decided as one of one permit while its key owes permits.
+     * waits, or is rejected, until its key owes no permits.
      */
     private CellReservation nothing(@Nullable Object key, long maxWaitNanos, long patience) {
         CellReservation blocked = blocked(key, 0, maxWaitNanos, patience);
@@ -632,10 +632,9 @@ public class CellRateLimiter implements MemoryLimiter {
         return whole.blocked && !call.isExemptFromBlocks() ? asBlocked(key, decision) : decision;
     }
 
-    private Decision peekUnblocked(@Nullable Object key, long asked, long maxWaitNanos) {
+    private Decision peekUnblocked(@Nullable Object key, long permits, long maxWaitNanos) {
         // A call that announces nothing does not go into debt any further.
-        long permits = asked == 0 && isCharged() && !peekOnce(key, 0, 0).admitted() ? 1 : asked;
-        if (permits == 0) {
+        if (permits == 0 && !isCharged()) {
             return describe(key, 0);
         }
         Decision decision = peekOnce(key, permits, maxWaitNanos);

@@ -192,8 +192,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /**
-     * {@inheritDoc} Where calls are charged, or keys blocked, it is asked as one of a single permit while its key owes permits, or
-     * is blocked.
+     * {@inheritDoc} Where calls are charged, or keys blocked, it waits or is rejected until its key owes no permits and is not
+     * blocked.
      */
     @Override
     CompletableFuture<ScriptReply> lookForNothing(String operation, @Nullable String text, Wanted wanted) {
@@ -209,10 +209,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (owed != null) {
             return CompletableFuture.completedFuture(owed);
         }
-        List<PermitRequest> calls =
-                List.of(new PermitRequest(wanted, text), new PermitRequest(wanted.withPermits(1), text));
-        return ask(name(text), operation, current, calls)
-                .thenApply(replies -> replies[0].outcome() == 0 ? replies[1].withOutcome(0) : replies[1]);
+        return ask(name(text), operation, current, List.of(new PermitRequest(wanted, text)))
+                .thenApply(replies -> replies[0]);
     }
 
     Reservation reservation(String name, @Nullable String text, Wanted wanted, ScriptReply reply) {
