@@ -28,6 +28,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -1540,6 +1541,41 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("ahead", 1, 0).retryAfter()).isLessThan(Duration.ofDays(31));
         ticker.advance(limiter.peek("ahead", 1, 0).retryAfter());
         assertThat(exhaust(limiter, "ahead")).hasSize(5);
+    }
+
+    /** The window in which the key has used its permits stays the present one, and ends when the clock shows that. */
+    @ParameterizedTest
+    @CsvSource({
+        "2026-01-01T23:00:00Z, 2026-01-01T20:00:00Z, PT4H",
+        "2026-01-02T00:30:00Z, 2026-01-01T23:30:00Z, PT24H30M",
+    })
+    void aCallerWhoObeysIsAdmittedAfterASmallStepBack(Instant before, Instant after, Duration left) throws Exception {
+        ticker.setWallClock(before);
+        RateLimiter limiter = limiter(
+                Limit.of("steps-back", Algorithm.FIXED_WINDOW).rate("5/d").build());
+        for (String key : List.of("k", "waits", "impatient")) {
+            assertThat(limiter.tryAcquire(key, 5)).isTrue();
+        }
+        ticker.setWallClock(after);
+        Decision told = limiter.reserve("k", 1, 0).decision();
+        assertThat(told.retryAfter()).isEqualTo(left);
+        assertThat(told.reset()).isEqualTo(left);
+        assertThat(limiter.peek("k", 1, 0)).isEqualTo(told);
+        Reservation waits = limiter.reserve("waits", 5, left.toNanos());
+        assertThat(Duration.ofNanos(waits.waitNanos())).isEqualTo(left);
+        Decision tooLong = limiter.reserve("impatient", 1, left.toNanos() - 1_000).decision();
+        assertThat(tooLong.retryAfter()).isEqualTo(Duration.ofNanos(1_000));
+        RateLimiter other =
+                limiter(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("5/d").build());
+        List<Claim> both =
+                List.of(Claim.of(limiter, "impatient", 1, left.toNanos()), Claim.of(other, "impatient", 1, 0));
+        Reservation together = AllOf.reserve(both);
+        assertThat(Duration.ofNanos(together.waitNanos())).isEqualTo(left);
+        together.cancel();
+        ticker.advance(left.minusNanos(1_000));
+        assertThat(limiter.reserve("k", 1, 0).decision().retryAfter()).isEqualTo(Duration.ofNanos(1_000));
+        ticker.advance(Duration.ofNanos(1_000));
+        assertThat(exhaust(limiter, "k")).hasSize(5);
     }
 
     @Test

@@ -32,7 +32,8 @@ abstract class Cell {
      *
      * @param permits at least 1
      * @param now in the time of {@link CellParameters#followsCalendar}
-     * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}
+     * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}; less than 0 if the wall clock has to catch up
+     *     for longer than the caller waits
      * @param into receives the data that {@link #giveBack} needs; null when nothing will be refunded
      * @return the wait in nanoseconds (0 or more) when taken; when rejected, the complement ({@code ~}) of the time after
      *     which the same call would be taken, or {@link #NEVER}, {@link #UNKNOWN}, {@link #MOVED}

@@ -390,11 +390,12 @@ public class CellRateLimiter implements MemoryLimiter {
                 continue;
             }
             long now = now(cell, current, read);
-            long outcome = cell.reserve(permits, now, maxWait, reservation);
+            long held = held(cell);
+            long outcome = cell.reserve(permits, now, maxWait - held, reservation);
             if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
-                return decided(reservation, cell, now, outcome);
+                return decided(reservation, cell, now, outcome, held);
             }
         }
     }
@@ -540,9 +541,9 @@ public class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    private CellReservation decided(CellReservation reservation, Cell cell, long now, long outcome) {
+    private CellReservation decided(CellReservation reservation, Cell cell, long now, long outcome, long held) {
         reservation.reservedAt(now);
-        reservation.decided(cell, outcome);
+        reservation.decided(cell, outcome > 0 ? outcome + held : outcome);
         if (outcome >= 0 && cell.needsDate(reservation)) {
             replace(reservation.key(), cell, Cell::dated);
         }
@@ -575,7 +576,7 @@ public class CellRateLimiter implements MemoryLimiter {
         long read = clock.now(calendar, shown);
         Cell cell = key == null ? whole.single : cells().get(key, current, read);
         long outcome = cell.parameters() == current
-                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos))
+                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos) - held(cell))
                 : Cell.MOVED;
         if (outcome >= 0) {
             asked.asked(cell, shown);
@@ -607,10 +608,11 @@ public class CellRateLimiter implements MemoryLimiter {
         Cell cell = reservation.asked();
         if (cell != null) {
             long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
-            long outcome = cell.reserve(
-                    reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
+            long held = held(cell);
+            long maxWait = waitingRoom.longestWait(reservation.key(), maxWaitNanos) - held;
+            long outcome = cell.reserve(reservation.permits(), now, maxWait, reservation);
             if (outcome >= 0) {
-                return decided(reservation, cell, now, outcome);
+                return decided(reservation, cell, now, outcome, held);
             }
         }
         return reserveOnce(reservation.again(), maxWaitNanos);
@@ -655,14 +657,16 @@ public class CellRateLimiter implements MemoryLimiter {
             long read = now(current);
             Cell cell = seen(key, current, read);
             long now = now(cell, current, read);
-            long outcome = cell.peek(permits, now, maxWait);
+            long held = held(cell);
+            long outcome = cell.peek(permits, now, maxWait - held);
             if (outcome < 0 && outcome != Cell.MOVED && isOutdated(cell)) {
                 continue;
             }
             if (mayBeStale(cell, now, outcome) && stamp != (stamp = cell.stamp())) {
                 continue;
             }
-            Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
+            Decision decision =
+                    outcome == Cell.MOVED ? null : decision(cell, now, outcome > 0 ? outcome + held : outcome);
             if (decision != null) {
                 return decision;
             }
@@ -687,6 +691,11 @@ public class CellRateLimiter implements MemoryLimiter {
     private long now(Cell cell, CellParameters current, long read) {
         CellParameters own = cell.parameters();
         return own == current ? read : now(own);
+    }
+
+    /** By how much longer a wait is than it is in the time of a cell, which is that of a wall clock that may be held. */
+    private long held(Cell cell) {
+        return cell.parameters().followsCalendar() ? clock.held() : 0;
     }
 
     /** Returns whether another call may have been decided at a later time, at which this rejected call would be admitted. */
@@ -758,9 +767,10 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     /** The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing. */
-    private static @Nullable Decision decision(Cell cell, long now, long outcome) {
+    private @Nullable Decision decision(Cell cell, long now, long outcome) {
         boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
         long toFull = cell.nanosToFull(now);
+        toFull += toFull > 0 && toFull < Long.MAX_VALUE ? held(cell) : 0;
         long remaining = cell.remaining(now);
         if (cell.peek(1, now, 0) == Cell.MOVED) {
             return null;

@@ -120,7 +120,7 @@ class FixedWindow extends Cell {
             return NEVER;
         }
         long wait = parameters.nanosTo(parameters.wordAfter(before, permits, now) >> parameters.bits, now);
-        return wait > maxWait ? ~(wait - maxWait) : wait;
+        return wait > Math.max(0, maxWait) ? ~(wait - maxWait) : wait;
     }
 
     /**

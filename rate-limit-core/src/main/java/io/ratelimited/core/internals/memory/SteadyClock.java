@@ -103,6 +103,13 @@ final class SteadyClock {
         LATEST_OF_CALENDAR.setVolatile(this, now);
     }
 
+    /** Nanoseconds until the wall-clock time, which is held while the clock is behind it, goes on. */
+    long held() {
+        long newest = (long) LATEST_OF_CALENDAR.getVolatile(this);
+        // This reading is later than the newest, unless the clock has stepped back.
+        return Math.max(0, newest - ticker.epochNanos());
+    }
+
     /** The newest time that another caller may have read. */
     long newest(boolean calendar) {
         return calendar ? (long) LATEST_OF_CALENDAR.getVolatile(this) : (long) LATEST.getVolatile(this) + grain;
