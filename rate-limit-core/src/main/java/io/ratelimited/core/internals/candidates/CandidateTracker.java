@@ -127,7 +127,7 @@ public final class CandidateTracker {
         this.salt = salt;
         this.rushes = rushes;
         this.paced = live.algorithm().family() == Algorithm.Family.PACED;
-        this.trials = new Trials(limits, now());
+        this.trials = new Trials(limits, ticker);
         long bytes = 256 + limits.stream().mapToLong(CandidateTracker::bytes).sum();
         this.capacity = (int) Math.max(LEAST_KEYS, Math.min(MOST_KEYS, MEMORY / bytes));
         this.withoutKey = new Tracked("", 0);
@@ -138,10 +138,6 @@ public final class CandidateTracker {
     private static long bytes(Limit limit) {
         long calls = limit.algorithm() == Algorithm.SLIDING_LOG ? limit.rate().permits() : 0;
         return 64 + 16 * calls + 8L * limit.slots();
-    }
-
-    private long now() {
-        return live.algorithm().followsCalendar() ? ticker.epochNanos() : ticker.nanos();
     }
 
     /**
@@ -162,7 +158,7 @@ public final class CandidateTracker {
             tracked.incrementAndGet();
             return;
         }
-        long now = paced ? now() : instant();
+        long now = paced ? trials.now() : instant();
         tracked.flush();
         if (counted) {
             tracked.instant = now;
@@ -180,14 +176,14 @@ public final class CandidateTracker {
     public void settled(@Nullable Object key, long permits, long cost, long maxWaitNanos) {
         Tracked tracked = key == null ? withoutKey : keys.get(CanonicalKey.frozen(key));
         if (tracked != null) {
-            tracked.trial.charge(permits, cost, now(), maxWaitNanos);
+            tracked.trial.charge(permits, cost, trials.now(), maxWaitNanos);
         }
     }
 
     /** The instant of the rush; now if there is none. */
     private long reading() {
         long begun = rush;
-        return begun == NONE ? now() : begun;
+        return begun == NONE ? trials.now() : begun;
     }
 
     /** The instant of a call, which may be the first of a rush. */
@@ -202,7 +198,7 @@ public final class CandidateTracker {
 
     private void tick() {
         boolean used = last == rush;
-        rush = used ? now() : NONE;
+        rush = used ? trials.now() : NONE;
         if (used) {
             ticker.schedule(ticker.nanos() + TICK, this::tick);
         }

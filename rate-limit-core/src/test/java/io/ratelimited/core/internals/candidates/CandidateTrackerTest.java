@@ -26,6 +26,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What candidates say, beside real limits of the same numbers under the same traffic. Cites F1 to F5 of the tracker. */
@@ -98,6 +99,52 @@ class CandidateTrackerTest {
     @EnumSource(Traffic.class)
     void saysItOfARushToo(Traffic traffic) {
         compare(traffic, 100, "5/m", "20/m", "60/m", "600/m");
+    }
+
+    /** F5: calls that were counted before the step are judged after it. */
+    @ParameterizedTest
+    @CsvSource({"-PT24H", "-PT2M", "-PT30S", "PT24H"})
+    void candidatesFollowAWallClockThatStepsAsTheirLimitDoes(Duration step) {
+        Limit live = limit(Algorithm.FIXED_WINDOW, "100/m");
+        CandidateTracker tracker = tracker(live, "5/m", "20/m");
+        List<InMemoryRateLimiter> real = Stream.of("5/m", "20/m")
+                .map(rate -> new InMemoryRateLimiter(limit(Algorithm.FIXED_WINDOW, rate), ticker, 10))
+                .toList();
+        int[] rejected = new int[2];
+        for (int i = 0; i < 200; i++) {
+            for (String key : Arrays.asList("k", null)) {
+                for (int call = 0; call < 3; call++) {
+                    tracker.tried(key, 1, 0, false);
+                    for (int j = 0; j < 2; j++) {
+                        rejected[j] += real.get(j).tryAcquire(key, 1) ? 0 : 1;
+                    }
+                }
+            }
+            if (i == 100) {
+                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos()).plus(step));
+            }
+            ticker.advance(Duration.ofSeconds(7));
+        }
+        CandidateReport report = tracker.report();
+        assertThat(rejected[0]).isPositive();
+        for (int j = 0; j < 2; j++) {
+            assertThat(report.candidates().get(j).rejected())
+                    .isCloseTo(rejected[j] / 1_200.0, within(1e-9));
+        }
+    }
+
+    /** What calls have cost, and new keys, also right after the step. */
+    @Test
+    void candidatesChargeCallsAfterAWallClockHasSteppedBack() {
+        CandidateTracker tracker = tracker(limit(Algorithm.FIXED_WINDOW, "100/m"), "5/m");
+        tracker.tried("k", 1, 0, true);
+        ticker.setWallClock(Instant.parse("2025-06-01T00:00:00Z"));
+        tracker.settled("k", 1, 5, 0);
+        tracker.tried("k", 1, 0, true);
+        tracker.tried("new", 1, 0, true);
+        ticker.advance(Duration.ofMinutes(1));
+        tracker.tried("k", 1, 0, true);
+        assertThat(tracker.report().candidates().get(0).rejected()).isEqualTo(1 / 4.0);
     }
 
     private CandidateReport compare(Traffic traffic, int times, String... rates) {
