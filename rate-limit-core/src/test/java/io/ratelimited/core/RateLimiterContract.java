@@ -1543,6 +1543,31 @@ public abstract class RateLimiterContract {
         assertThat(exhaust(limiter, "ahead")).hasSize(5);
     }
 
+    /** Nobody is behind a waiter who gives up, and so the present window has what is left of it. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_LOG", "TOKEN_BUCKET"})
+    void aWaiterWhoGivesUpLeavesWhatTheWindowHas(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(Limit.of("gives-up-" + algorithm, algorithm)
+                .rate("100/m")
+                .charged(true)
+                .build());
+        ticker.advance(Duration.ofSeconds(15));
+        Reservation running = limiter.reserve("k", 60, 0);
+        long longest = Duration.ofMinutes(5).toNanos();
+        for (int round = 0; round < 2; round++) {
+            CompletableFuture<Boolean> first = limiter.reserve("k", 50, longest).awaitAsync();
+            CompletableFuture<Boolean> second = limiter.reserve("k", 80, longest).awaitAsync();
+            second.cancel(false);
+            first.cancel(false);
+            awaitSettled();
+            assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(40);
+        }
+        running.settle(10);
+        awaitSettled();
+        assertThat(limiter.tryAcquire("k", 90)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
     /** The window in which the key has used its permits stays the present one, and ends when the clock shows that. */
     @ParameterizedTest
     @CsvSource({

@@ -137,16 +137,23 @@ local function fixed_window()
   end
 
   function fixed_window.take(s)
+    local mark = format('%.0f@%.0f', s.next, s.epoch)
+    if s.next > s.start then mark = mark .. format('@%.0f@%.0f', s.start, s.taken) end
     s.start, s.taken, s.index = s.next, s.next_taken, s.next_index
-    return format('%.0f@%.0f', s.start, s.epoch)
+    return mark
   end
 
-  -- Permits of the last window are given back; windows behind it are closed. A count at its largest, after an enormous
-  -- charge, may be too small already.
+  -- Permits of the last window are given back; windows behind it are closed, until the waiting call that has opened it is the
+  -- last to leave it. A count at its largest, after an enormous charge, may be too small already.
   function fixed_window.cancel(s, permits, a, b, mark)
-    if not s.found or mark ~= format('%.0f@%.0f', s.start, s.epoch) then return false end
+    if not s.found or match(mark, '^%d+@%d+') ~= format('%.0f@%.0f', s.start, s.epoch) then return false end
     if s.taken == MOST then return false end
     s.taken = max(0, s.taken - permits)
+    local start, taken = match(mark, '@(%d+)@(%d+)$')
+    if s.taken == 0 and start and tonumber(start) >= s.current then
+      s.start, s.taken = tonumber(start), tonumber(taken)
+      s.index = fw_index(s, s.start)
+    end
     return true
   end
 

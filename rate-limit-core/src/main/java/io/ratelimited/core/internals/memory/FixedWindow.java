@@ -83,6 +83,9 @@ class FixedWindow extends Cell {
             if (WORD.compareAndSet(this, before, after)) {
                 if (into != null) {
                     into.mark(after >> parameters.bits);
+                    if (wait > 0 && after >> parameters.bits != before >> parameters.bits) {
+                        into.more(before);
+                    }
                 }
                 return wait;
             }
@@ -124,8 +127,9 @@ class FixedWindow extends Cell {
     }
 
     /**
-     * Permits of the last window are refunded; windows behind it are closed. In a window whose count is at its largest
-     * after an enormous charge, the count may be too small already.
+     * Permits of the last window are refunded; windows behind it are closed, until the waiting call that has opened it is
+     * the last to leave it. In a window whose count is at its largest after an enormous charge, the count may be too small
+     * already.
      */
     @Override
     boolean giveBack(Grant grant, long permits, long now) {
@@ -133,7 +137,7 @@ class FixedWindow extends Cell {
         while (before != RETIRED
                 && before >> parameters.bits == grant.mark()
                 && parameters.taken(before) != parameters.maxTaken
-                && !WORD.compareAndSet(this, before, before - permits)) {
+                && !WORD.compareAndSet(this, before, parameters.without(before, grant, permits))) {
             before = word;
         }
         return before != RETIRED;
@@ -327,6 +331,11 @@ class FixedWindow extends Cell {
             return taken(current) + permits <= this.permits
                     ? current + permits
                     : (((current >> bits) + 1) << bits) + permits;
+        }
+
+        /** The word without permits of a grant in its window. */
+        private long without(long word, Grant grant, long permits) {
+            return taken(word) == permits && grant.more() instanceof Long opened ? opened : word - permits;
         }
 
         @Override

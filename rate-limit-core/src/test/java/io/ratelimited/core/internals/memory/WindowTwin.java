@@ -13,7 +13,8 @@ import java.util.List;
 /** The counter per window of UTC, a period or a month: a list of grants with the window each one fell into. */
 final class WindowTwin implements Twin {
 
-    private record Grant(long window, long permits) {}
+    /** @param before the last window before this one, if the call has opened it and has to wait; else this one */
+    private record Grant(long window, long permits, long before) {}
 
     private final long limit;
     private final long period;
@@ -67,20 +68,23 @@ final class WindowTwin implements Twin {
 
     @Override
     public void grant(long permits, long now) {
+        long before = last;
         last = windowFor(permits, now);
-        grants.add(new Grant(last, permits));
+        grants.add(new Grant(last, permits, last > window(now) ? before : last));
     }
 
     @Override
     public void charge(long permits, long now) {
         last = Math.max(last, window(now));
-        grants.add(new Grant(last, permits));
+        grants.add(new Grant(last, permits, last));
     }
 
     @Override
     public void giveBack(int grant, long permits, long now) {
-        if (grants.get(grant).window == last) {
-            grants.set(grant, new Grant(last, grants.get(grant).permits - permits));
+        Grant before = grants.get(grant);
+        if (before.window == last) {
+            grants.set(grant, new Grant(last, before.permits - permits, before.before));
+            last = taken(last) == 0 ? before.before : last;
         }
     }
 
