@@ -48,16 +48,16 @@ public enum Algorithm {
      * {@code startsOn}. Two bursts around a boundary can together use twice the permits. A clock that steps back by at
      * most a window does not reopen it: the time of the limit stands still until the clock has caught up. After a larger step,
      * a key that is more than a window ahead continues in the window that the clock shows, with its used permits. A call that
-     * waits takes its permits in a later window and closes earlier ones, even if it is cancelled. A rejection reports the time
-     * until the next window.
+     * waits takes its permits in a later window and closes earlier ones, unless it gives up while no call waits behind it. A
+     * rejection reports the time until the next window.
      */
     FIXED_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}. The oldest slot counts
      * in full although the interval covers only a part of it, so the bound is never exceeded. Under constant load, it admits
      * slots/(slots + 1) of its rate, 90.9 % by default; more slots or {@link #SLIDING_LOG} admit more. A call that waits
-     * closes the slots before its own, even if it is cancelled. A rejection reports the time until enough permits have
-     * expired.
+     * closes the slots before its own, unless it gives up while no call waits behind it. A rejection reports the time until
+     * enough permits have expired.
      */
     SLIDING_WINDOW(Family.WINDOW),
     /**

@@ -133,7 +133,7 @@ public interface RateLimiter {
      * <ul>
      *   <li>A different rate or burst: a bucket keeps its remaining permits, or the same share of the new burst if that is
      *       less. A larger burst is filled at the new rate, and debt is kept in permits. A window keeps its used permits, so
-     *       a raised quota applies immediately.
+     *       a raised quota applies immediately, unless a call waits: later calls are admitted no earlier than it.
      *   <li>A different algorithm, or for a window a different period, number of slots or zone: the used permits are reset,
      *       so each key has its full limit once more.
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate continues with the used permits from before.

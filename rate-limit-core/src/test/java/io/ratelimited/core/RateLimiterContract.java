@@ -1545,7 +1545,7 @@ public abstract class RateLimiterContract {
 
     /** Nobody is behind a waiter who gives up, and so the present window has what is left of it. */
     @ParameterizedTest
-    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_LOG", "TOKEN_BUCKET"})
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG", "TOKEN_BUCKET"})
     void aWaiterWhoGivesUpLeavesWhatTheWindowHas(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(Limit.of("gives-up-" + algorithm, algorithm)
                 .rate("100/m")
@@ -1556,7 +1556,8 @@ public abstract class RateLimiterContract {
         long longest = Duration.ofMinutes(5).toNanos();
         for (int round = 0; round < 2; round++) {
             CompletableFuture<Boolean> first = limiter.reserve("k", 50, longest).awaitAsync();
-            CompletableFuture<Boolean> second = limiter.reserve("k", 80, longest).awaitAsync();
+            CompletableFuture<Boolean> second =
+                    limiter.reserve("k", 80, longest).awaitAsync();
             second.cancel(false);
             first.cancel(false);
             awaitSettled();
@@ -1588,7 +1589,8 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, 0)).isEqualTo(told);
         Reservation waits = limiter.reserve("waits", 5, left.toNanos());
         assertThat(Duration.ofNanos(waits.waitNanos())).isEqualTo(left);
-        Decision tooLong = limiter.reserve("impatient", 1, left.toNanos() - 1_000).decision();
+        Decision tooLong =
+                limiter.reserve("impatient", 1, left.toNanos() - 1_000).decision();
         assertThat(tooLong.retryAfter()).isEqualTo(Duration.ofNanos(1_000));
         RateLimiter other =
                 limiter(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("5/d").build());

@@ -9,7 +9,7 @@
 local function sliding_window()
   local sliding_window = {}
 
-  -- s.order     slots in order, those from s.first on in the window
+  -- s.order     slots in order, those from s.first on in the window, or in that of the present slot if it is before the last
   -- s.sums      of the permits of s.order[s.first] to s.order[i]: what a call looks for is found by halves, so that many
   --             callers in one command do not look at each slot each
 
@@ -32,8 +32,8 @@ local function sliding_window()
     return find(s.order, s.first, #s.order, slot - s.slots + 1)
   end
 
-  local function sw_leave(s, slot)
-    local first = sw_oldest(s, slot)
+  local function sw_leave(s)
+    local first = sw_oldest(s, min(s.head, floor(now / s.slot)))
     for i = s.first, first - 1 do
       s.gone[#s.gone + 1] = text(s.order[i])
       s.dirty[s.order[i]] = nil
@@ -78,7 +78,7 @@ local function sliding_window()
         s.taken[order[i] - back] = taken[order[i]]
       end
     end
-    sw_leave(s, s.head)
+    sw_leave(s)
     sw_sum(s)
     return s, p + 3
   end
@@ -100,7 +100,7 @@ local function sliding_window()
   local function sw_add(s, slot, permits)
     if slot > s.head then
       s.head = slot
-      sw_leave(s, slot)
+      sw_leave(s)
       -- Sums stay exact.
       if s.sums[#s.order] > MOST then sw_sum(s) end
     end
@@ -115,17 +115,25 @@ local function sliding_window()
   end
 
   function sliding_window.take(s, permits)
+    local before = s.next > s.head and s.next * s.slot > now and '@' .. text(s.head) or ''
     sw_add(s, s.next, permits)
-    return text(s.next) .. '@' .. s.epoch
+    return text(s.next) .. '@' .. s.epoch .. before
   end
 
-  -- All permits are given back while their slot is remembered: whoever goes later was counted beside them.
+  -- All permits are given back while their slot is remembered: whoever goes later was counted beside them. When the waiting call
+  -- that has opened the last slot is the last to leave it, the slots before it are open again.
   function sliding_window.cancel(s, permits, a, b, mark)
-    local slot, epoch = match(mark, '^(%d+)@(%d+)$')
+    local slot, epoch = match(mark, '^(%d+)@(%d+)')
+    local before = match(mark, '@%d+@(%d+)$')
     slot = tonumber(slot)
     if not s.found or epoch ~= s.epoch or slot <= s.head - s.slots or not s.taken[slot] then return false end
     s.taken[slot] = max(0, s.taken[slot] - permits)
     s.dirty[slot] = true
+    if before and slot == s.head and s.taken[slot] == 0 then
+      s.order[#s.order], s.taken[slot], s.dirty[slot] = nil, nil, nil
+      s.gone[#s.gone + 1] = text(slot)
+      s.head = max(tonumber(before), s.order[#s.order] or 0)
+    end
     sw_sum(s)
     return true
   end
@@ -165,7 +173,7 @@ local function sliding_window()
 
   local function sw_reset(s)
     local last = #s.order
-    if last >= s.first and sw_inside(s, s.first) > 0 then
+    if last >= s.first and sw_inside(s, sw_oldest(s, s.head)) > 0 then
       local slot = s.order[find(s.sums, s.first, last, s.sums[last])]
       return max(0, (slot + s.slots) * s.slot - now)
     end

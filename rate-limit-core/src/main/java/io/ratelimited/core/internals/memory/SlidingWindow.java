@@ -61,6 +61,9 @@ final class SlidingWindow extends GuardedCell {
         long slot = slotFor(permits, now);
         long wait = wait(slot, permits, now, maxWait);
         if (wait >= 0) {
+            if (into != null && wait > 0 && slot > head) {
+                into.more(twin());
+            }
             advance(slot);
             taken[index(slot)] += permits;
             total += permits;
@@ -113,7 +116,10 @@ final class SlidingWindow extends GuardedCell {
         }
     }
 
-    /** Gives the permits back while their slot is remembered: each later call was admitted while they counted. */
+    /**
+     * Gives the permits back while their slot is remembered: each later call was admitted while they counted. When the waiting
+     * call that has opened the last slot is the last to leave it, the slots before it are open again.
+     */
     @Override
     void undo(Grant grant, long permits) {
         long slot = grant.mark();
@@ -121,6 +127,19 @@ final class SlidingWindow extends GuardedCell {
             taken[index(slot)] -= permits;
             total -= permits;
         }
+        if (slot == head && taken[headIndex] == 0 && grant.more() instanceof SlidingWindow opened) {
+            goBackTo(opened);
+        }
+    }
+
+    /** The slots from then to now are empty. */
+    private void goBackTo(SlidingWindow before) {
+        long last = Math.min(before.head, head - taken.length);
+        for (long slot = before.head - taken.length + 1; slot <= last; slot++) {
+            taken[index(slot)] = before.taken[index(slot)];
+            total += taken[index(slot)];
+        }
+        moveTo(before.head);
     }
 
     /** Counts in the present slot, or in the last slot that a waiting call was granted. */

@@ -128,8 +128,7 @@ class CandidateTrackerTest {
         CandidateReport report = tracker.report();
         assertThat(rejected[0]).isPositive();
         for (int j = 0; j < 2; j++) {
-            assertThat(report.candidates().get(j).rejected())
-                    .isCloseTo(rejected[j] / 1_200.0, within(1e-9));
+            assertThat(report.candidates().get(j).rejected()).isCloseTo(rejected[j] / 1_200.0, within(1e-9));
         }
     }
 

@@ -112,6 +112,7 @@ class LinearizabilityTest {
         private final Cell cell;
         /** In nanoseconds. */
         private final long tick;
+
         private final Grant[] last = new Grant[8];
 
         History(Limit limit) {

@@ -7,7 +7,8 @@ import java.util.List;
 /** The sliding window: a list of grants with the slot each one fell into, added up anew for every decision. */
 final class SlotsTwin implements Twin {
 
-    private record Grant(long slot, long permits) {}
+    /** @param before the last slot before this one, if the call has opened it and has to wait; else this one */
+    private record Grant(long slot, long permits, long before) {}
 
     private final long limit;
     private final long slots;
@@ -53,20 +54,26 @@ final class SlotsTwin implements Twin {
 
     @Override
     public void grant(long permits, long now) {
+        long before = last;
         last = slotFor(permits, now);
-        grants.add(new Grant(last, permits));
+        grants.add(new Grant(last, permits, last > slot(now) ? before : last));
     }
 
     @Override
     public void charge(long permits, long now) {
         last = Math.max(last, slot(now));
-        grants.add(new Grant(last, permits));
+        grants.add(new Grant(last, permits, last));
     }
 
     @Override
     public void giveBack(int grant, long permits, long now) {
         Grant before = grants.get(grant);
-        grants.set(grant, new Grant(before.slot, before.permits - permits));
+        if (before.slot < last - slots) {
+            return;
+        }
+        grants.set(grant, new Grant(before.slot, before.permits - permits, before.before));
+        boolean left = grants.stream().noneMatch(other -> other.slot == last && other.permits > 0);
+        last = before.slot == last && left ? before.before : last;
     }
 
     @Override
