@@ -337,6 +337,25 @@ class WaitingTest {
     }
 
     @Test
+    void aReservationThatFindsTheQueueFullKeepsNoPositionOfItsKey() {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(2));
+        // Each may wait while nobody does.
+        List<Reservation> reservations = Stream.of("first", "second", "late")
+                .map(key -> {
+                    assertThat(limiter.tryAcquire(key, 1)).isTrue();
+                    return limiter.reserve(key, 1, HOUR);
+                })
+                .toList();
+        assertThat(reservations.get(0).awaitAsync()).isNotDone();
+        assertThat(reservations.get(1).awaitAsync()).isNotDone();
+        assertThat(reservations.get(2).awaitAsync()).isCompletedWithValue(false);
+        ticker.advanceNanos(SECOND);
+        assertThat(limiter.waiting()).isZero();
+        assertThat(limiter.tryAcquire("late", 1)).isTrue();
+        assertThat(limiter.reserve("late", 1, HOUR).awaitAsync()).isNotDone();
+    }
+
+    @Test
     void threadsNeverSleepInGreaterNumberThanAllowed() throws Exception {
         InMemoryRateLimiter limiter = limiter(Limit.of("a", Algorithm.LEAKY_BUCKET)
                 .rate("1000/s")

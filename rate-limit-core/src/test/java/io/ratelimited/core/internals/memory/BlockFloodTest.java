@@ -162,4 +162,22 @@ class BlockFloodTest {
         flood(limiter, flood);
         assertThat(limiter.tryAcquire("victim", 5)).isTrue();
     }
+
+    /** It has no state that a reset could replace. */
+    @Test
+    void whatAnEvictedKeyReservedBeforeItsResetIsNoViolation() {
+        RateLimiter limiter = limiter(new Flood(1, Duration.ZERO, Duration.ofMinutes(10), true), 4);
+        Reservation before = limiter.reserve("victim", 5, 0);
+        Threads.until(() -> {
+            IntStream.range(0, 100).forEach(key -> limiter.tryAcquire("used" + key, 1));
+            return limiter.knownKeys().noneMatch("victim"::equals);
+        });
+        ticker.advance(Duration.ofMillis(1));
+        limiter.reset("victim");
+        Reservation after = limiter.reserve("victim", 5, 0);
+        before.settle(5);
+        assertThat(begun).isEmpty();
+        after.settle(5);
+        assertThat(begun).hasSize(1);
+    }
 }

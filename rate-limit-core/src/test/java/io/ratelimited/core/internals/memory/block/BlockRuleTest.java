@@ -66,6 +66,18 @@ class BlockRuleTest {
         assertThat(rule.length(BlockRule.level(word))).isEqualTo(40);
     }
 
+    /** B4. */
+    @Test
+    void theLaterOfTwoWordsHasTheHigherLevelOfBoth() {
+        BlockRule rule = new BlockRule(10, 2, 40);
+        long second = rule.offend(rule.offend(BlockRule.NONE, 0), 10_000);
+        long first = rule.offend(BlockRule.NONE, 50_000);
+        for (long later : new long[] {BlockRule.later(second, first), BlockRule.later(first, second)}) {
+            assertThat(BlockRule.left(later, 50_000)).isEqualTo(10_000);
+            assertThat(BlockRule.level(later)).isEqualTo(2);
+        }
+    }
+
     @Test
     void amongManyThreadsOneBeginsTheBlock() throws Exception {
         Queue<BlockedKey> begun = new ConcurrentLinkedQueue<>();
