@@ -78,6 +78,17 @@ class BreakingConnectionsTest {
         assertThat(connection.isUp()).isTrue();
     }
 
+    @Test
+    void areAnOutageOnceHalfOfTheLastTwentyCallsHaveBrokenOne() {
+        for (int i = 0; i < 9; i++) {
+            breakOff(1);
+            ask().answer();
+        }
+        assertThat(connection.isUp()).isTrue();
+        breakOff(1);
+        assertThat(connection.isDown("one:1/a")).isTrue();
+    }
+
     /** By the timeout of a server or of what stands between: a primary of a cluster may have no calls for long. */
     @Test
     void areNoOutageWhereIdleOnesAreClosed() {

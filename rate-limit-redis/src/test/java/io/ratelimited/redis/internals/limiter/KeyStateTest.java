@@ -137,4 +137,15 @@ class KeyStateTest {
         assertThat(key.denial()).isNotNull();
         assertThat(key.denial().permits()).isEqualTo(2);
     }
+
+    @Test
+    void theAnswerToAnAdmittedQuestionServesNoneAboutMorePermits() {
+        PermitRequest two = new PermitRequest(2, 0);
+        KeyState.Peek first = key.peek(parameters, two, 1_000_000_000L, ticker.nanos());
+        two.complete(ScriptReply.local(0, 5, parameters));
+        assertThat(key.peek(parameters, new PermitRequest(1, 0), 1_000_000_000L, ticker.nanos()))
+                .isSameAs(first);
+        assertThat(key.peek(parameters, new PermitRequest(3, 0), 1_000_000_000L, ticker.nanos()))
+                .isNotSameAs(first);
+    }
 }

@@ -57,6 +57,26 @@ class LeasesTest {
         assertThat(after(1_000, Duration.ofMillis(1), 1_000, "10000/s").size()).isZero();
     }
 
+    /** The next one asks Redis for as many as this node may have. */
+    @Test
+    void aPermitThatComesBackOnceItsLeaseHasEndedStaysSpent() {
+        ScriptParameters parameters = new ScriptParameters(limit("10000/s"), ticker, new Nodes("node", 1));
+        Lease lease = new Lease(ticker.nanos());
+        for (int i = 0; i < 1_000; i++) {
+            ticker.advance(Duration.ofMillis(1));
+            lease.count(1, ticker.nanos());
+        }
+        long length = Lease.length(parameters.limit(), OVERSHOOT);
+        ScriptReply granted = new ScriptReply(0, 9_000, 0, "mark", parameters, Source.REDIS);
+        lease.answered(lease.wish(parameters, length, 1, ticker.nanos()), granted);
+        ScriptReply taken = lease.handOut(parameters, 1, ticker.nanos());
+        Lease.Wish next = lease.wish(parameters, length, 1, ticker.nanos());
+        lease.answered(next, granted);
+        lease.takeBack(1, taken);
+        assertThat(lease.handOut(parameters, next.size() + 1, ticker.nanos())).isNull();
+        assertThat(lease.handOut(parameters, next.size(), ticker.nanos())).isNotNull();
+    }
+
     /** A clock at which something happens once when this thread reads it. */
     private final class Interfering extends DelegatingTicker {
 

@@ -277,6 +277,19 @@ class LocalBudgetsTest {
     }
 
     @Test
+    void whatACallLackedIsNotAskedForOnceALaterOneIsAdmitted() {
+        RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
+        charged(-1);
+        limiter.reserveLocally("k", 8, 0);
+        clock.advance(LOOK);
+        charged(-1, 0);
+        assertThat(limiter.reserveLocally("k", 5, 0).isRefused()).isTrue();
+        assertThat(limiter.reserveLocally("k", 1, 0).isRefused()).isFalse();
+        clock.advance(LOOK);
+        assertThat(takeAll(limiter, "k")).isEqualTo(1);
+    }
+
+    @Test
     void callersWithNumbersOfTheirOwnGetTheirPermitsBack() {
         RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/d");
         RedisRateLimiter small = (RedisRateLimiter) limiter.ofCallers(CallerLimit.of("3/d"));
