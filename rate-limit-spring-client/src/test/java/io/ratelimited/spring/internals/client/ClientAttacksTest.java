@@ -38,6 +38,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -272,6 +274,21 @@ class ClientAttacksTest {
         });
     }
 
+    /** Each call looks at all of them. */
+    @Test
+    void hostsKeepNoMoreThanAThousandQuotas() {
+        ofManyHosts(client -> {
+            String states = IntStream.range(0, 100)
+                    .mapToObj(i -> "\"x" + i + "\";r=9;t=30")
+                    .collect(Collectors.joining(", "));
+            for (int i = 0; i < 11; i++) {
+                client.enter(requestTo("host" + i))
+                        .answered(200, name -> name.equals("RateLimit") ? List.of(states) : null);
+            }
+            assertThat(client.report(key -> "").toString().split("quota=", -1)).hasSize(1_001);
+        });
+    }
+
     private void ofManyHosts(Consumer<LimitedClient> calls) {
         LimitedClientsContext.runner(
                         ticker,
@@ -318,6 +335,30 @@ class ClientAttacksTest {
             assertRefusedBy("clients.partner", client, "/api/users/3");
             client.enter(request("/api/groups/" + (paths - 1)));
         });
+    }
+
+    @Test
+    void aCallInFlightToAPathThatIsLeftOutHoldsNoPermitOfTheQuotaAroundIt() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/a")).answered(200, two(1));
+            client.enter(request("/b")).answered(200, two(0));
+            ticker.advance(Duration.ofSeconds(11));
+            ClientCall slow = client.enter(request("/b"));
+            client.enter(request("/b")).answered(200, dialect(30, 29));
+            slow.answered(200, dialect(30, 28));
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/a"));
+            client.enter(request("/a"));
+        });
+    }
+
+    private static Function<String, List<String>> two(long remaining) {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of("\"x\";r=" + remaining + ";t=10");
+            case "RateLimit-Policy" -> List.of("\"x\";q=2;w=10");
+            default -> null;
+        };
     }
 
     /** As an endpoint for health, which no service counts. */
@@ -431,6 +472,21 @@ class ClientAttacksTest {
         });
     }
 
+    /** Responses to calls in flight may state less. */
+    @Test
+    void aShorterPauseDoesNotEndALongerOne() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            ClientCall late = client.enter(request("/"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("30") : null);
+            late.answered(429, name -> name.equals("Retry-After") ? List.of("1") : null);
+            ticker.advance(Duration.ofSeconds(29));
+            assertRefusedBy("clients.partner", client);
+            ticker.advance(Duration.ofSeconds(1));
+            client.enter(request("/"));
+        });
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {304, 404})
     void anyResponseOfTheServiceReleasesTheCallsAfterAPause(int status) {
@@ -478,6 +534,17 @@ class ClientAttacksTest {
             client.enter(request("/news")).answered(200, cached("0", 29));
             client.enter(request("/news")).answered(200, cached("17", 0));
             assertThat(client.report(key -> "").toString()).contains("remaining=28");
+        });
+    }
+
+    @Test
+    void aResponseOfACacheEndsNoQuota() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/news"))
+                    .answered(200, name -> name.equals("RateLimit") ? List.of("\"x\";r=1;t=60") : null);
+            client.enter(request("/news")).answered(200, name -> name.equals("Age") ? List.of("17") : null);
+            assertRefusedBy("clients.partner", client, "/news");
         });
     }
 
