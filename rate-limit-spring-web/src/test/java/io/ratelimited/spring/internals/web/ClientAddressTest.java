@@ -102,6 +102,14 @@ class ClientAddressTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"10.1.1.7", "10.1.1.8"})
+    void callersWithinTheTrustedNetworksAreToldApart(String caller) {
+        TrustedProxies networks = TrustedProxies.of(List.of("10.0.0.0/8"));
+        assertThat(networks.client(ClientAddress.parse("10.0.0.1"), List.of(caller + ", 10.0.0.2"), List.of()))
+                .isEqualTo(ClientAddress.parse(caller));
+    }
+
+    @ParameterizedTest
     @CsvSource({
         "48, 2001:db8:ffff::/48",
         "52, 2001:db8:ffff:f000::/52",

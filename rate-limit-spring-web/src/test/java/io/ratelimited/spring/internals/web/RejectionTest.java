@@ -55,6 +55,17 @@ class RejectionTest {
         assertThat(refusal.retryAfter()).isNull();
     }
 
+    /** Of an adaptive limit, which would otherwise have the client retry in a few seconds. */
+    @Test
+    void aRequestThatAnOverloadedServiceCanNeverAdmitIsNotToldToRetry() {
+        Decision never =
+                new Decision("calls", false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
+        Rejection rejection = new Rejection(new RateLimitExceededException(never), 503, true);
+        assertThat(rejection.retryAfter()).isNull();
+        assertThat(rejection.fields()).doesNotContainKey("Retry-After");
+        assertThat(rejection.detail()).endsWith("no retry of this request can succeed.");
+    }
+
     /** Of two rejections of a request, each is answered as itself. */
     @Test
     void anExceptionHasTheRejectionThatHasCausedItAndNoOther() {

@@ -8,12 +8,14 @@ import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.TrustedProxies;
 import java.security.Principal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
 import org.springframework.mock.web.server.MockServerWebExchange;
 import org.springframework.security.authentication.AnonymousAuthenticationToken;
@@ -78,6 +80,17 @@ final class ReactiveRequestsTest {
                 return Mono.justOrEmpty((T) user);
             }
         };
+    }
+
+    /** A proxy may append a line of its own to those that the client sent. */
+    @Test
+    void ofSeveralLinesOfAForwardingHeaderTheLastIsThatOfTheProxy() {
+        ReactiveClients clients = new ReactiveClients(
+                ClientAddress.of(64, null), TrustedProxies.of(List.of("1")), new TrustedProxies.Untrusted());
+        ServerHttpRequest request = MockServerHttpRequest.get("/")
+                .header("X-Forwarded-For", "192.0.2.1", "203.0.113.5")
+                .build();
+        assertThat(clients.of(request, request)).isEqualTo("203.0.113.5");
     }
 
     /** Event loops run the code of many requests, and code without one. */
