@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -66,6 +67,8 @@ abstract class HttpFacts {
                 "rate-limit.limits.users.rate=1/m",
                 "rate-limit.limits.places.algorithm=concurrency",
                 "rate-limit.limits.places.max-concurrent=1",
+                "rate-limit.limits.guesses.rate=2/m",
+                "rate-limit.limits.guesses.key=clientIp",
                 "rate-limit.routes[0].path=/routed/get",
                 "rate-limit.routes[0].methods=get",
                 "rate-limit.routes[0].limits=routed",
@@ -75,7 +78,10 @@ abstract class HttpFacts {
                 "rate-limit.routes[2].limits=users",
                 "rate-limit.routes[2].key=principal",
                 "rate-limit.routes[3].path=/routed/place/**",
-                "rate-limit.routes[3].limits=places");
+                "rate-limit.routes[3].limits=places",
+                "rate-limit.routes[4].path=/guesses/**",
+                "rate-limit.routes[4].exclude=/guesses/open/**",
+                "rate-limit.routes[4].limits=guesses");
     }
 
     @AfterAll
@@ -562,6 +568,35 @@ abstract class HttpFacts {
         }
 
         assertThat(server.get("/routed/user").statusCode()).isEqualTo(429);
+    }
+
+    /** Its response would tell the right ones from others for nothing. */
+    @Test
+    void aPreflightWithCredentialsIsCountedThoughACorsConfigurationAllowsIt() {
+        String[] preflight = {"Origin", "https://friend.example", "Access-Control-Request-Method", "GET"};
+        String[] withCredentials = Stream.concat(Stream.of(preflight), Stream.of("Authorization", "guess"))
+                .toArray(String[]::new);
+        for (int i = 0; i < 3; i++) {
+            assertThat(server.send("OPTIONS", "/guesses/counted", preflight).statusCode())
+                    .isEqualTo(200);
+        }
+        for (int i = 0; i < 2; i++) {
+            assertThat(server.send("OPTIONS", "/guesses/counted", withCredentials)
+                            .statusCode())
+                    .isEqualTo(200);
+        }
+
+        assertThat(server.get("/guesses/counted").statusCode()).isEqualTo(429);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {302, 303, 307, 401, 403})
+    void aResponseThatMayRejectCredentialsIsChargedWhereARouteLeavesRequestsOut(int status) {
+        for (int i = 0; i < 2; i++) {
+            assertThat(server.get("/guesses/open/" + status).statusCode()).isEqualTo(status);
+        }
+
+        assertThat(server.get("/guesses/open/" + status).statusCode()).isEqualTo(429);
     }
 
     @Test
