@@ -615,4 +615,13 @@ abstract class HttpFacts {
             Threads.until(() -> limits.peek("places", null).remaining() == 1);
         }
     }
+
+    /** Of a servlet that starts again to process it asynchronously. WebFlux has none. */
+    @Test
+    void aPlaceOnARouteIsFreeWhenARequestHasEndedThatWasStartedTwice() {
+        assertThat(server.get("/routed/place/twice").statusCode()).isIn(200, 404);
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        Threads.until(() -> limits.peek("places", null).remaining() == 1);
+        assertThat(server.get("/routed/place/other").statusCode()).isIn(200, 404);
+    }
 }

@@ -5,10 +5,14 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
+import jakarta.servlet.http.HttpServletResponse;
 import java.lang.reflect.UndeclaredThrowableException;
 import java.nio.charset.StandardCharsets;
 import java.security.Principal;
@@ -17,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -85,6 +90,24 @@ class ServletApp {
         filter.addUrlPatterns(path);
         filter.setOrder(order);
         return filter;
+    }
+
+    /** Is called a second time by its own dispatch, and completes the request on another thread. */
+    @Bean
+    ServletRegistrationBean<HttpServlet> twice() {
+        return new ServletRegistrationBean<>(
+                new HttpServlet() {
+                    @Override
+                    protected void doGet(HttpServletRequest request, HttpServletResponse response) {
+                        AsyncContext async = request.startAsync();
+                        if (request.getDispatcherType() == DispatcherType.ASYNC) {
+                            async.start(async::complete);
+                        } else {
+                            async.dispatch();
+                        }
+                    }
+                },
+                "/routed/place/twice");
     }
 
     static final class LoggedIn extends HttpServletRequestWrapper {
