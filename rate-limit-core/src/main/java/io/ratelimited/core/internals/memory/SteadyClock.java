@@ -18,6 +18,9 @@ final class SteadyClock {
     /** Nanoseconds by which the newest time of the system's monotonic clock may be ahead of the record. */
     static final long GRAIN = 100_000;
 
+    /** Nanoseconds by which two readings of the system's wall clock may differ though it has not been set. */
+    private static final long RESOLUTION_OF_CALENDAR = 1_000_000;
+
     /** The time of a wall clock that has not stepped back far. */
     static final long NOT_BACK = Long.MIN_VALUE;
 
@@ -103,11 +106,12 @@ final class SteadyClock {
         LATEST_OF_CALENDAR.setVolatile(this, now);
     }
 
-    /** Nanoseconds until the wall-clock time, which is held while the clock is behind it, goes on. */
+    /** Nanoseconds until the wall-clock time, which is held while the clock is behind it, goes on; 0 for less than it can show. */
     long held() {
         long newest = (long) LATEST_OF_CALENDAR.getVolatile(this);
         // This reading is later than the newest, unless the clock has stepped back.
-        return Math.max(0, newest - ticker.epochNanos());
+        long behind = newest - ticker.epochNanos();
+        return behind < RESOLUTION_OF_CALENDAR ? 0 : behind;
     }
 
     /** The newest time that another caller may have read. */

@@ -97,7 +97,7 @@ class StaleTimeTest {
                     (double) limit.rate().period().toNanos() / limit.rate().permits();
             for (int call = 0; call < 150; call++) {
                 long step = random.nextInt(3) == 0
-                        ? -(long) (random.nextDouble() * 900_000)
+                        ? newest.nanos() - (long) (random.nextDouble() * 900_000) - jittering.nanos()
                         : (long) (random.nextDouble() * random.nextDouble() * interval * 2);
                 jittering.advanceNanos(step);
                 newest.advanceNanos(Math.max(0, jittering.nanos() - newest.nanos()));
