@@ -187,8 +187,8 @@ class ThreadsAttacksTest {
         assertThat(output)
                 .containsOnlyOnce(
                         "Waiting calls can block the threads of other requests: max-waiting of slow allows more than half"
-                                + " of the 200 threads to wait. Lower it to 100, return a CompletableFuture or a reactive type from the"
-                                + " methods, or use virtual threads (spring.threads.virtual.enabled).");
+                                + " of the 200 threads to wait. Lower it to 100, or return a CompletableFuture or a reactive"
+                                + " type from the methods. [RL-211]");
     }
 
     /** Of the classes that Spring has, only those that the application calls others by count. */

@@ -139,8 +139,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
         LOG.warn("Waiting calls can block the threads of other requests: max-waiting of " + names
                 + " allows more than half of"
                 + " the " + registry.threads().number() + " threads to wait. Lower it to " + half
-                + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"
-                + " (spring.threads.virtual.enabled). [RL-211]");
+                + ", or return a CompletableFuture or a reactive type from the methods. [RL-211]");
     }
 
     private void warnOfMemory() {
