@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
@@ -9,11 +10,19 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.overload.RecordingBackend;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpServletResponseWrapper;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.Socket;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashSet;
@@ -36,11 +45,15 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
+import org.springframework.mock.web.MockHttpServletRequest;
+import org.springframework.mock.web.MockHttpServletResponse;
 import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
@@ -48,6 +61,8 @@ import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
 import org.springframework.web.reactive.function.client.WebClient;
 import org.springframework.web.server.ResponseStatusException;
 import reactor.core.publisher.Flux;
@@ -238,6 +253,17 @@ class OverloadTest {
         assertThat(backend().ends).containsOnly("ANSWERED");
     }
 
+    /** Jetty fails where an empty body is asked for its readiness that is read by blocking. */
+    @Test
+    void buffersAreReadAndWritten() throws Exception {
+        Assumptions.assumeTrue(kind != Kind.REACTOR_NETTY);
+        for (String body : List.of("body", "")) {
+            assertThat(post("/ends/buffers", "text/plain", body)).isEqualTo(body);
+        }
+        Threads.until(() -> backend().ends.size() == 2);
+        assertThat(backend().ends).containsOnly("ANSWERED");
+    }
+
     private static String post(String path, String type, String body) throws Exception {
         return RunningServer.client()
                 .send(
@@ -273,6 +299,41 @@ class OverloadTest {
         assertThat(backend().ends).containsExactly("CANCELLED");
     }
 
+    /** The failure of Jetty has a timeout as its cause. */
+    @Test
+    void aClientThatReadsTooSlowlySaysNothingOfTheLoad() {
+        Assumptions.assumeTrue(kind != Kind.REACTOR_NETTY);
+        HttpServletResponse slow = new HttpServletResponseWrapper(new MockHttpServletResponse()) {
+            @Override
+            public void flushBuffer() throws IOException {
+                throw new IOException(new TimeoutException("idle"));
+            }
+        };
+        FilterChain handler =
+                (request, response) -> server.context.getBean(RateLimits.class).execute("ends", null, () -> {
+                    try {
+                        response.flushBuffer();
+                        return "sent";
+                    } catch (IOException ex) {
+                        throw new UncheckedIOException(ex);
+                    }
+                });
+        Filter fields = server.context
+                .getBean("io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
+                .getFilter();
+        Filter routes = server.context.getBean("io.ratelimited.rateLimitBeforeSecurityFilter", Filter.class);
+        MockHttpServletRequest slowly = new MockHttpServletRequest("GET", "/ends/slow");
+        RequestContextHolder.setRequestAttributes(new ServletRequestAttributes(slowly, slow));
+        try {
+            assertThatThrownBy(() -> fields.doFilter(
+                            slowly, slow, (request, response) -> routes.doFilter(request, response, handler)))
+                    .isInstanceOf(UncheckedIOException.class);
+        } finally {
+            RequestContextHolder.resetRequestAttributes();
+        }
+        assertThat(backend().ends).containsExactly("CANCELLED", "CANCELLED");
+    }
+
     @Test
     void aRouteReadsTheClassOfARequest() {
         RateLimits limits = server.context.getBean(RateLimits.class);
@@ -296,7 +357,7 @@ class OverloadTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, Mapping.class, Backup.class})
+    @Import({Api.class, Buffers.class, Mapping.class, Backup.class})
     static class App {
 
         final Semaphore arrived = new Semaphore(0);
@@ -387,6 +448,18 @@ class OverloadTest {
                 case "spent" -> ResponseEntity.ok(limits.execute("spent", null, () -> "spent"));
                 default -> throw new ResponseStatusException(HttpStatus.NOT_FOUND);
             };
+        }
+    }
+
+    @RestController
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+    static class Buffers {
+
+        @PostMapping("/ends/buffers")
+        void buffers(HttpServletRequest request, HttpServletResponse response) throws IOException {
+            ByteBuffer body = ByteBuffer.allocate(100);
+            int read = request.getInputStream().read(body);
+            response.getOutputStream().write(ByteBuffer.wrap(body.array(), 0, Math.max(0, read)));
         }
     }
 

@@ -88,7 +88,7 @@ public final class Admission {
             return;
         }
         Throwable error = result.error();
-        end(CallEnd.of(error, result.cancelled() || (error != null && isAborted(error))));
+        end(error != null && isAborted(error) ? End.CANCELLED : CallEnd.of(error, result.cancelled()));
     }
 
     /** Returns whether the client has disconnected, and the failure of the call may come of it. */

@@ -203,9 +203,10 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     /** Handlers of errors write the answer only behind this filter. */
     private static End ofFailure(Throwable failure, ReactiveCurrentRequest call) {
-        return failure instanceof ErrorResponse answer && !call.isRejected()
-                ? CallEnd.ofStatus(answer.getStatusCode().value())
-                : CallEnd.of(failure, call.isAborted(failure));
+        if (failure instanceof ErrorResponse answer && !call.isRejected()) {
+            return CallEnd.ofStatus(answer.getStatusCode().value());
+        }
+        return call.isAborted(failure) ? End.CANCELLED : CallEnd.of(failure, false);
     }
 
     /**

@@ -305,7 +305,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         Throwable known = state.failure();
         Throwable failure = known != null || outcome == null ? known : outcome.failure();
         if (failure != null) {
-            return CallEnd.of(failure, failure instanceof CancellationException || isAborted(failure));
+            return isAborted(failure) ? End.CANCELLED : CallEnd.of(failure, failure instanceof CancellationException);
         }
         int status = response == null ? 0 : response.getStatus();
         return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);

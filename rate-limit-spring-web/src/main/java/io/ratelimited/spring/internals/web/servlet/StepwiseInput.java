@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.web.servlet;
 import jakarta.servlet.ReadListener;
 import jakarta.servlet.ServletInputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 
 /** The body of a request each of whose reads is done in a way of the subclass. */
 abstract class StepwiseInput extends ServletInputStream {
@@ -29,6 +30,12 @@ abstract class StepwiseInput extends ServletInputStream {
     @Override
     public int read(byte[] into, int from, int length) throws IOException {
         return run(() -> body.read(into, from, length));
+    }
+
+    /** The default asks whether the body is ready, which is an error of Jetty where reads block. */
+    @Override
+    public int read(ByteBuffer into) throws IOException {
+        return run(() -> body.read(into));
     }
 
     @Override
