@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.web.servlet;
 
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletRequest;
@@ -12,66 +13,26 @@ import org.springframework.http.HttpHeaders;
 
 /**
  * A response that reports to its request when it is complete, before the client can know it, and when it is broken. It is
- * complete before the last byte of a known length is written, before a response without a body is sent, and when its body is
- * closed. A server may send the last byte while the code of the application still runs; otherwise it sends it afterwards.
- * Bytes of a writer are not counted. Keeps the headers of limits when it is reset.
+ * complete before the last byte of a known length is written, before a redirect is sent, and when its body is closed. A server
+ * may send the last byte while the code of the application still runs; otherwise it sends it afterwards. A head that is sent
+ * completes no response, not even one without a body: its handler may still work. Bytes of a writer are not counted. Keeps
+ * the headers of limits when it is reset.
  */
 final class FollowedResponse extends HttpServletResponseWrapper {
 
-    private static final int NO_CONTENT = HttpServletResponse.SC_NO_CONTENT;
-    private static final int NOT_MODIFIED = HttpServletResponse.SC_NOT_MODIFIED;
-
     private final HttpServletRequest request;
     private final HttpServletResponse response;
-    private final boolean isHead;
-    /** Negative while it is not known. */
-    private long length = -1;
-
     private long written;
     private @Nullable ServletOutputStream stream;
     private @Nullable PrintWriter writer;
     /** Looked up while the request is there: a late write may come when the server uses it for another one. */
     private @Nullable ServletRequestState state;
 
+    /** @param request as the application gets it, which Tomcat tells that it is included */
     FollowedResponse(HttpServletRequest request, HttpServletResponse response) {
         super(response);
         this.request = request;
         this.response = response;
-        this.isHead = request.getMethod().equals("HEAD");
-    }
-
-    @Override
-    public void setContentLength(int bytes) {
-        length = bytes;
-        super.setContentLength(bytes);
-    }
-
-    @Override
-    public void setContentLengthLong(long bytes) {
-        length = bytes;
-        super.setContentLengthLong(bytes);
-    }
-
-    @Override
-    public void setHeader(String name, String value) {
-        learnLength(name, value);
-        super.setHeader(name, value);
-    }
-
-    @Override
-    public void addHeader(String name, String value) {
-        learnLength(name, value);
-        super.addHeader(name, value);
-    }
-
-    private void learnLength(String name, @Nullable String value) {
-        if (HttpHeaders.CONTENT_LENGTH.equalsIgnoreCase(name)) {
-            try {
-                length = value == null ? -1 : Long.parseLong(value.strip());
-            } catch (NumberFormatException ex) {
-                length = -1;
-            }
-        }
     }
 
     private void follow() {
@@ -136,9 +97,12 @@ final class FollowedResponse extends HttpServletResponseWrapper {
         super.sendRedirect(location, status, clearBuffer);
     }
 
+    /** Tomcat, which ignores a redirect within an include, calls it for that. */
     private void redirected() {
-        follow();
-        complete();
+        if (request.getDispatcherType() != DispatcherType.INCLUDE) {
+            follow();
+            complete();
+        }
     }
 
     @Override
@@ -151,7 +115,6 @@ final class FollowedResponse extends HttpServletResponseWrapper {
     @Override
     public void reset() {
         super.reset();
-        length = -1;
         written = 0;
         stream = null;
         writer = null;
@@ -166,7 +129,7 @@ final class FollowedResponse extends HttpServletResponseWrapper {
 
     /** @param bytes that are written; 0 if those before are sent */
     private void run(StepwiseOutput.Step step, long bytes) throws IOException {
-        if (isLast(bytes) || (bytes == 0 && hasNoBody())) {
+        if (isLast(bytes)) {
             complete();
         }
         written += bytes;
@@ -180,13 +143,11 @@ final class FollowedResponse extends HttpServletResponseWrapper {
         }
     }
 
+    /** The length is not noted when it is set: servers ignore that of what is included. */
     private boolean isLast(long bytes) {
-        return length >= 0 && written + bytes >= length;
-    }
-
-    private boolean hasNoBody() {
-        int status = getStatus();
-        return isHead || status == NO_CONTENT || status == NOT_MODIFIED;
+        return state != null
+                && state.hasActions()
+                && Long.toString(written + bytes).equals(getHeader(HttpHeaders.CONTENT_LENGTH));
     }
 
     private final class Body extends StepwiseOutput {
@@ -211,7 +172,7 @@ final class FollowedResponse extends HttpServletResponseWrapper {
         @Override
         public void write(byte[] from, int offset, int length) throws IOException {
             // All but the last byte first, since a slow client may take them for minutes.
-            boolean splits = length > 1 && !listened && isLast(length) && state != null && state.hasActions();
+            boolean splits = length > 1 && !listened && isLast(length);
             int first = splits ? length - 1 : length;
             FollowedResponse.this.run(() -> body.write(from, offset, first), first);
             if (splits) {

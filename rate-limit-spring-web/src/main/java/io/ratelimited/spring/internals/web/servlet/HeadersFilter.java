@@ -113,7 +113,8 @@ public final class HeadersFilter implements Filter {
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
             ServletRequestState.dispatched(request);
         }
-        chain.doFilter(new FollowedRequest(httpRequest), new FollowedResponse(httpRequest, httpResponse));
+        FollowedRequest followed = new FollowedRequest(httpRequest);
+        chain.doFilter(followed, new FollowedResponse(followed, httpResponse));
         if (request.isAsyncStarted()) {
             ServletRequestState.returned(request);
         }

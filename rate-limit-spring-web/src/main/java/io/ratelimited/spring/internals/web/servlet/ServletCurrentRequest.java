@@ -236,7 +236,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public boolean isAborted(Throwable failure) {
-        return state.isBroken() || ClientDisconnects.isCauseOf(failure);
+        return state.isAborted() || ClientDisconnects.isCauseOf(failure);
     }
 
     /**

@@ -54,8 +54,10 @@ final class ServletRequestState {
     private boolean ended;
     /** Whether the first dispatch has returned, and the response goes on. */
     private boolean goesOn;
-    /** Whether a write of the response has failed, or a read of the request. */
+    /** Whether a write of the response has failed. */
     private boolean broken;
+    /** Whether a read of the request has failed. */
+    private boolean lost;
 
     private volatile boolean over;
 
@@ -125,7 +127,7 @@ final class ServletRequestState {
         }
     }
 
-    /** The body of a request could not be read: its client has gone. */
+    /** The body of a request could not be read: its client has gone, but its handler may go on. */
     static void lost(ServletRequest request) {
         if (request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state) {
             state.lost();
@@ -133,7 +135,7 @@ final class ServletRequestState {
     }
 
     private synchronized void lost() {
-        broken = true;
+        lost = true;
     }
 
     synchronized boolean hasActions() {
@@ -156,8 +158,8 @@ final class ServletRequestState {
     }
 
     /** Returns whether a write of the response has failed, or a read of the request. */
-    synchronized boolean isBroken() {
-        return broken;
+    synchronized boolean isAborted() {
+        return broken || lost;
     }
 
     /** The first dispatch has returned; false if the response is broken, so that nothing may end it. */
@@ -306,6 +308,7 @@ final class ServletRequestState {
         followed = true;
         goesOn = false;
         broken = false;
+        lost = false;
         ended = false;
         over = false;
         return true;
