@@ -4,17 +4,20 @@ import static io.ratelimited.spring.internals.web.RunningServer.states;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
+import jakarta.servlet.http.HttpServletResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
@@ -24,6 +27,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -120,10 +124,12 @@ class ChargedResponseTest {
         Threads.until(() -> remaining("failures") == 4);
     }
 
-    @Test
-    void aStreamedBodyIsChargedByWhatItKnowsOfItself() {
+    /** Also where its length is known, so that calls in flight end with its last byte. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/download", "/download?length=42"})
+    void aStreamedBodyIsChargedByWhatItKnowsOfItself(String path) {
         assumeThat(kind).as("Spring MVC").isNotEqualTo(Kind.REACTOR_NETTY);
-        assertThat(server.get("/download").body()).hasSize(42);
+        assertThat(server.get(path).body()).hasSize(42);
         Threads.until(() -> remaining("downloads") == 58);
     }
 
@@ -262,7 +268,13 @@ class ChargedResponseTest {
 
         @GetMapping("/download")
         @RateLimited(name = "downloads", rate = "100/h", permits = "10", charge = "#result.written")
-        public Download download() {
+        @RateLimited(name = "concurrent-downloads", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public Download download(
+                @RequestParam(name = "length", required = false) @Nullable Integer length,
+                HttpServletResponse response) {
+            if (length != null) {
+                response.setContentLength(length);
+            }
             return new Download();
         }
 

@@ -155,8 +155,12 @@ public final class Admission {
                         (value, failure) -> endWithLater(value, failure == null ? null : CallResult.unwrap(failure)));
                 return true;
             }
+            // Of a stream that is complete, the cost is known at its end: it may count what it has written.
             return current != null
-                    && current.endsWith(result, (value, failure) -> end(CallResult.ofLater(value, failure)));
+                    && current.endsWith(
+                            result,
+                            () -> end(End.ANSWERED),
+                            (value, failure) -> end(CallResult.ofLater(value, failure)));
         } catch (RuntimeException | Error ex) {
             LOG.warn("the end of a call cannot be observed; it ends now", ex);
             return false;

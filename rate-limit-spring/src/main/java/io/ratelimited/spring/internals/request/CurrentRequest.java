@@ -19,11 +19,14 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
      * Runs an action when the response has ended, if the response is made of a result after the method that returned it: of
      * a body that is a stream, of a response of a handler function, or of a result that Spring MVC awaits.
      *
+     * @param complete runs when a stream is complete, before the client can know it and perhaps before the action, with which
+     *     it also runs; not run where only the end of a stream is known
      * @param action takes the outcome of the result, its value or its error; a stream itself is its value. The error of
      *     a response that was aborted is a {@link CancellationException}
      * @return whether the action will be run, once or more
      */
-    default boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+    default boolean endsWith(
+            Object result, Runnable complete, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         return false;
     }
 

@@ -290,7 +290,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
      * the response has ended.
      */
     @Override
-    public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+    public boolean endsWith(
+            Object result, Runnable complete, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         Object body = body(result);
         ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body);
         Consumer<@Nullable Throwable> ending = failure -> action.accept(result, failure);

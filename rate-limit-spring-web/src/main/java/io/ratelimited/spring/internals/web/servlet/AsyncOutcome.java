@@ -95,11 +95,13 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         known = result instanceof Throwable error ? new Known(value(null), error) : new Known(value(result), null);
     }
 
-    /** A stream has no value; it may know itself what it has written. */
+    /** A stream has none; it may know itself what it has written. */
+    boolean hasValue() {
+        return returned instanceof Callable || returned instanceof DeferredResult || returned instanceof WebAsyncTask;
+    }
+
     private @Nullable Object value(@Nullable Object result) {
-        boolean hasValue =
-                returned instanceof Callable || returned instanceof DeferredResult || returned instanceof WebAsyncTask;
-        return hasValue ? result : returned;
+        return hasValue() ? result : returned;
     }
 
     /** The failure of a response that Spring MVC has gone on with; null if there is none, or only a timeout. */

@@ -213,12 +213,14 @@ final class ServletCurrentRequest implements CurrentRequest {
     }
 
     @Override
-    public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+    public boolean endsWith(
+            Object result, Runnable complete, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         if (!isAwaited(body(result)) || !state.isFollowed()) {
             return false;
         }
         AsyncOutcome outcome = AsyncOutcome.of(result, request);
-        return state.atEnd(() -> outcome.report(action), () -> !outcome.isAwaited());
+        return state.atEnd(() -> outcome.report(action), () -> !outcome.isAwaited())
+                && (outcome.hasValue() || state.atEnd(complete, () -> true));
     }
 
     private static @Nullable Object body(Object result) {
