@@ -3,6 +3,8 @@ package io.ratelimited.spring.internals.web;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Threads;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import jakarta.servlet.ServletContext;
 import jakarta.websocket.DeploymentException;
@@ -32,11 +34,15 @@ import org.springframework.web.reactive.socket.server.WebSocketService;
 import org.springframework.web.reactive.socket.server.support.HandshakeWebSocketService;
 import org.springframework.web.reactive.socket.server.upgrade.ReactorNettyRequestUpgradeStrategy;
 
-/** A route counts the handshake of a WebSocket, which is a request, and none of its messages. */
+/** A route counts the handshake of a WebSocket, which is a request that ends then, and none of its messages. */
 class WebSocketRoutesTest {
 
     private static final String[] ROUTE = {
-        "rate-limit.limits.sockets.rate=1/h", "rate-limit.routes[0].path=/socket", "rate-limit.routes[0].limits=sockets"
+        "rate-limit.limits.sockets.rate=1/h",
+        "rate-limit.limits.open.algorithm=concurrency",
+        "rate-limit.limits.open.max-concurrent=1",
+        "rate-limit.routes[0].path=/socket",
+        "rate-limit.routes[0].limits=sockets,open"
     };
 
     @ParameterizedTest
@@ -57,6 +63,9 @@ class WebSocketRoutesTest {
                             WebSocketHandshakeException.class,
                             rejected -> assertThat(rejected.getResponse().statusCode())
                                     .isEqualTo(429));
+            RateLimits limits = server.context.getBean(RateLimits.class);
+            Threads.untilAsserted(
+                    () -> assertThat(limits.peek("open", null).remaining()).isEqualTo(1));
         }
     }
 

@@ -174,17 +174,16 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         }
         CallerTime time = admission.callerTime();
         // The client may call again before the response has ended.
-        ServerWebExchange followed = new CompletedExchange(exchange, () -> {
-            if (time != null) {
-                time.close();
-            }
-            admission.end(ofStatus(exchange, call));
-        });
-        return time == null
-                ? chain.filter(followed)
-                : chain.filter(new TimedExchange(followed, time))
-                        .doOnTerminate(time::close)
-                        .doOnCancel(time::close);
+        if (time == null) {
+            return chain.filter(new CompletedExchange(exchange, () -> admission.end(ofStatus(exchange, call))));
+        }
+        ServerWebExchange timed = new TimedExchange(exchange, time);
+        return chain.filter(new CompletedExchange(timed, () -> {
+                    time.close();
+                    admission.end(ofStatus(exchange, call));
+                }))
+                .doOnTerminate(time::close)
+                .doOnCancel(time::close);
     }
 
     /** What comes later goes on where the request does. */

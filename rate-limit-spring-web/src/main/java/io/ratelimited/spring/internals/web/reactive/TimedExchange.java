@@ -2,10 +2,8 @@ package io.ratelimited.spring.internals.web.reactive;
 
 import io.ratelimited.spring.internals.call.CallerTime;
 import io.ratelimited.spring.internals.call.CallerWait;
-import java.nio.file.Path;
 import org.reactivestreams.Publisher;
 import org.springframework.core.io.buffer.DataBuffer;
-import org.springframework.http.ZeroCopyHttpOutputMessage;
 import org.springframework.http.codec.multipart.Part;
 import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.http.server.reactive.ServerHttpRequestDecorator;
@@ -28,9 +26,7 @@ final class TimedExchange extends ServerWebExchangeDecorator {
         super(exchange);
         this.time = time;
         this.request = new Request(exchange.getRequest(), time);
-        this.response = exchange.getResponse() instanceof ZeroCopyHttpOutputMessage
-                ? new ZeroCopyResponse(exchange.getResponse(), time)
-                : new Response(exchange.getResponse(), time);
+        this.response = new Response(exchange.getResponse(), time);
     }
 
     @Override
@@ -77,7 +73,7 @@ final class TimedExchange extends ServerWebExchangeDecorator {
         }
     }
 
-    private static class Response extends ServerHttpResponseDecorator {
+    private static final class Response extends ServerHttpResponseDecorator {
 
         private final CallerTime time;
 
@@ -109,7 +105,7 @@ final class TimedExchange extends ServerWebExchangeDecorator {
          *
          * @param begins whether it begins then, since there is one value, which has come
          */
-        final CallerWait waitFromCommit(boolean begins) {
+        private CallerWait waitFromCommit(boolean begins) {
             CallerWait wait = new CallerWait(time);
             if (!isCommitted()) {
                 wait.hold();
@@ -119,23 +115,6 @@ final class TimedExchange extends ServerWebExchangeDecorator {
                 wait.begin();
             }
             return wait;
-        }
-    }
-
-    private static final class ZeroCopyResponse extends Response implements ZeroCopyHttpOutputMessage {
-
-        private ZeroCopyResponse(ServerHttpResponse response, CallerTime time) {
-            super(response, time);
-        }
-
-        @Override
-        public Mono<Void> writeWith(Path file, long position, long count) {
-            return Mono.defer(() -> {
-                CallerWait wait = waitFromCommit(true);
-                return ((ZeroCopyHttpOutputMessage) getDelegate())
-                        .writeWith(file, position, count)
-                        .doFinally(signal -> wait.end());
-            });
         }
     }
 }
