@@ -1,6 +1,7 @@
 package io.ratelimited.spring.internals.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
@@ -18,6 +19,8 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.json.JsonParserFactory;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -29,7 +32,13 @@ import org.springframework.core.annotation.Order;
 import org.springframework.security.authentication.AuthenticationProvider;
 import org.springframework.security.authentication.BadCredentialsException;
 import org.springframework.security.authentication.ReactiveAuthenticationManager;
+import org.springframework.security.authentication.TestingAuthenticationProvider;
+import org.springframework.security.config.Customizer;
+import org.springframework.security.config.annotation.authentication.builders.AuthenticationManagerBuilder;
+import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.core.Authentication;
+import org.springframework.security.provisioning.InMemoryUserDetailsManager;
+import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.web.filter.HiddenHttpMethodFilter;
 import reactor.core.publisher.Mono;
 
@@ -125,6 +134,18 @@ class RouteCheckTest {
     }
 
     @Test
+    void aLimitedProviderCountsIfSpringSecurityChecksPasswordsByIt(CapturedOutput output) {
+        assumeThat(kind).isEqualTo(Kind.TOMCAT);
+        List<Class<?>> ofChain = List.of(RouteAttacksTest.App.class, Guarded.class, OfChain.class);
+        kind.startSecured(ofChain, LOGIN).close();
+        assertThat(output).doesNotContain("limits a login, but");
+
+        List<Class<?>> unused = List.of(RouteAttacksTest.App.class, Guarded.class, OfBuilder.class);
+        kind.startSecured(unused, LOGIN).close();
+        assertThat(output).contains("limits a login, but");
+    }
+
+    @Test
     void aRouteThatDoesNotCountAHiddenMethodIsReported(CapturedOutput output) {
         String[] delete = {
             "rate-limit.limits.all.rate=5/h",
@@ -212,6 +233,33 @@ class RouteCheckTest {
         @Bean
         AuthenticationProvider passwords() {
             return new GuardedPasswords();
+        }
+    }
+
+    /** Of several providers, Spring Security takes none by itself. */
+    @Configuration(proxyBeanMethods = false)
+    static class OfChain {
+
+        @Bean
+        AuthenticationProvider tests() {
+            return new TestingAuthenticationProvider();
+        }
+
+        @Bean
+        SecurityFilterChain chain(HttpSecurity http, @Qualifier("passwords") AuthenticationProvider passwords) {
+            return http.authenticationProvider(passwords)
+                    .httpBasic(Customizer.withDefaults())
+                    .build();
+        }
+    }
+
+    /** Of whose users it takes the passwords, and not of the bean. */
+    @Configuration(proxyBeanMethods = false)
+    static class OfBuilder {
+
+        @Autowired
+        void users(AuthenticationManagerBuilder users) throws Exception {
+            users.userDetailsService(new InMemoryUserDetailsManager());
         }
     }
 

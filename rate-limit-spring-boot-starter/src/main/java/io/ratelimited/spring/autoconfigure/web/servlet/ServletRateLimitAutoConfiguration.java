@@ -22,6 +22,7 @@ import io.ratelimited.spring.internals.web.RoutePatterns;
 import io.ratelimited.spring.internals.web.StartedChecks;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import io.ratelimited.spring.internals.web.servlet.ForwardingFilters;
+import io.ratelimited.spring.internals.web.servlet.LimitedProviders;
 import io.ratelimited.spring.internals.web.servlet.MvcRejections;
 import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
 import io.ratelimited.spring.internals.web.servlet.RejectionPage;
@@ -60,6 +61,8 @@ import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
+import org.springframework.security.authentication.ProviderManager;
+import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.web.accept.ApiVersionStrategy;
 import org.springframework.web.cors.CorsConfigurationSource;
 import org.springframework.web.servlet.DispatcherServlet;
@@ -230,6 +233,16 @@ public final class ServletRateLimitAutoConfiguration {
         @InternalBean("io.ratelimited.rateLimitJerseyRefusals")
         static BeanPostProcessor rateLimitJerseyRefusals(ObjectProvider<ServletRejections> refusals) {
             return JerseyRejections.registering(refusals::getObject);
+        }
+    }
+
+    @InternalConfiguration
+    @ConditionalOnClass({SecurityFilterChain.class, ProviderManager.class})
+    static class Logins {
+
+        @InternalBean("io.ratelimited.rateLimitLimitedProviders")
+        static LimitedProviders rateLimitLimitedProviders() {
+            return new LimitedProviders();
         }
     }
 

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Set;
 import org.springframework.context.ApplicationContext;
 import org.springframework.security.authentication.AuthenticationManager;
-import org.springframework.security.authentication.AuthenticationProvider;
 import org.springframework.security.web.SecurityFilterChain;
 
 /** Finds the filters of Spring Security that check credentials on every path of a servlet application. */
@@ -27,7 +26,8 @@ public final class ServletLogins {
                 "RememberMeAuthenticationFilter");
 
         private static List<String> filters(ApplicationContext context) {
-            if (LoginMechanisms.areLimited(context, AuthenticationProvider.class, AuthenticationManager.class)) {
+            if (context.getBeanProvider(LimitedProviders.class).stream().anyMatch(LimitedProviders::areUsed)
+                    || LoginMechanisms.areLimited(context, AuthenticationManager.class)) {
                 return List.of();
             }
             return context.getBeansOfType(SecurityFilterChain.class).values().stream()
