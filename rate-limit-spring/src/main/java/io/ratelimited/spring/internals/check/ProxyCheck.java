@@ -26,7 +26,7 @@ import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.util.ClassUtils;
 
-/** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
+/** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked, or make fail. */
 record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
 
     private static final LogText.Lines LOG = LogText.lines(ProxyCheck.class);
@@ -34,6 +34,9 @@ record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
     /** By name, because their module is optional. */
     private static final List<String> CALLBACKS =
             List.of("jakarta.annotation.PostConstruct", "jakarta.annotation.PreDestroy");
+
+    /** By name, because its module is optional. {@code McpTool} makes every method accessible. */
+    private static final String TOOL = "org.springframework.ai.tool.annotation.Tool";
 
     /**
      * Requires that proxies can see every call of the limited methods.
@@ -149,6 +152,23 @@ record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
                         + String.join("', '", limitNames(method))
                         + "' does not limit this call. Let it call a limited method of another bean, or weave"
                         + " (rate-limit.aspect.mode: woven). [RL-204]");
+            }
+        });
+    }
+
+    /**
+     * Warns of tools that no model can call: Spring AI makes a public method accessible only if the class of the object is not
+     * public, and that of a proxy is.
+     */
+    void warnOfTools() {
+        limited.forEach((method, found) -> {
+            if (Modifier.isPublic(method.getModifiers())
+                    && !Modifier.isPublic(method.getDeclaringClass().getModifiers())
+                    && MergedAnnotations.from(method).isPresent(TOOL)) {
+                LOG.warn("Spring AI cannot call " + type.getName() + "." + KotlinNames.of(method)
+                        + ", which has the limit '" + String.join("', '", limitNames(method))
+                        + "': its class is not public. Make the class public, or weave"
+                        + " (rate-limit.aspect.mode: woven). [RL-220]");
             }
         });
     }

@@ -139,6 +139,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
                 calls.warnOfHiddenMethods();
                 calls.warnOfHiddenAnnotations();
                 calls.warnOfCallbacks();
+                calls.warnOfTools();
                 calls.warnOfSelfCalls();
             }
             calls.check(bean);
