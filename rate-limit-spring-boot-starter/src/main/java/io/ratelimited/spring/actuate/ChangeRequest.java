@@ -49,6 +49,16 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     /** The members of a caller's own budget. */
     private static final Set<String> OF_CALLER = new TreeSet<>(Set.of(TIER, "rate", "burst", FOR, REVERT));
 
+    /** Refuses members that are null: another limit than the one that is meant would be changed without a tier. */
+    ChangeRequest {
+        members.forEach((name, value) -> {
+            if (value == null) {
+                throw new IllegalArgumentException(
+                        name + " of rate limit '" + limit + "' is null: set a value, or omit it; nothing was changed");
+            }
+        });
+    }
+
     /**
      * The members that a text has, as in {@code rate=200/s, burst=400}. Commas also separate the elements of a list or map.
      *
@@ -165,7 +175,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
                     + SimilarName.hint(unknown.iterator().next(), known) + "; use members of " + known
                     + "; nothing was changed");
         }
-        if (PROPERTIES.stream().allMatch(member -> members.get(member) == null)) {
+        if (PROPERTIES.stream().noneMatch(members::containsKey)) {
             throw new IllegalArgumentException("nothing to change in rate limit '" + limit
                     + "': the request has none of " + PROPERTIES + "; set at least one");
         }
@@ -176,7 +186,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
         Map<String, String> texts = new LinkedHashMap<>();
         members.forEach((name, value) -> {
             LimitProperty property = LimitProperty.of(name);
-            if (property != null && value != null) {
+            if (property != null) {
                 texts.put(property.kebab(), checked(property, PropertyText.text(value)));
             }
         });
