@@ -49,9 +49,14 @@ final class ShownKeys {
      * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number. The text itself is the
      * first. All of them have the same {@link io.ratelimited.spring.RateLimitOperations#override override}.
      *
-     * @throws IllegalArgumentException for a mask that is none of the last that were shown
+     * @throws IllegalArgumentException for a mask that is none of the last that were shown, and a blank text: calls with a
+     *     blank key have none
      */
     Set<Object> find(NamedLimit limit, String text) {
+        if (text.isBlank()) {
+            throw new IllegalArgumentException(
+                    "the key is blank: name one, or omit it for calls without a key; nothing was changed");
+        }
         if (masked && KeyMask.isMask(text)) {
             return Set.of(CanonicalKey.ofText(unmasked(limit, text)));
         }

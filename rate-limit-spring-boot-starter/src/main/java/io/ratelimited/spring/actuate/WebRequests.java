@@ -5,6 +5,7 @@ import java.security.Principal;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.endpoint.EndpointId;
@@ -36,6 +37,9 @@ record WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry re
 
     private static final String KEY = "key";
 
+    /** The parameter that Spring Security adds to the address to which it returns after a login. */
+    private static final String CONTINUE = "continue";
+
     @Override
     public OperationInvoker apply(
             EndpointId id, OperationType operation, OperationParameters parameters, OperationInvoker invoker) {
@@ -66,7 +70,16 @@ record WebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, LimitRegistry re
         Map<String, Object> members = new HashMap<>(arguments);
         members.remove(PATH);
         // A member of a body must not choose the caller.
-        Object key = operation == OperationType.WRITE ? null : members.get(KEY);
+        Object key = operation == OperationType.WRITE ? null : members.remove(KEY);
+        if (operation != OperationType.WRITE) {
+            members.remove(CONTINUE);
+            if (!members.isEmpty()) {
+                return failure(
+                        WebEndpointResponse.STATUS_BAD_REQUEST,
+                        "a query has no " + new TreeSet<>(members.keySet()) + ", but only [" + KEY
+                                + "]; nothing was changed");
+            }
+        }
         if (key != null && !(key instanceof String)) {
             return failure(
                     WebEndpointResponse.STATUS_BAD_REQUEST,

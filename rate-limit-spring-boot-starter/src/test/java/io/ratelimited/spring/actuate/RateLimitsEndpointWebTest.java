@@ -436,7 +436,7 @@ class RateLimitsEndpointWebTest {
         assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
         assertThat(limits.peek("search", "bob").remaining()).isZero();
 
-        for (String other : List.of("name", "nameInPath", "keyInPath", "path")) {
+        for (String other : List.of("name", "nameInPath", "keyInPath", "path", "Key")) {
             requireNothingElse(get("/search?" + other + "=mail"), other);
             requireNothingElse(get("/search/alice?" + other + "=bob&" + other + "=mail"), other);
             requireNothingElse(delete("/mail?" + other + "=search"), other);
@@ -459,14 +459,45 @@ class RateLimitsEndpointWebTest {
         assertThat(limits.peek("search", "alice").remaining()).isZero();
     }
 
-    /** A parameter in the place of the path is refused by its name; any other is not looked at. */
     private static void requireNothingElse(HttpResponse<String> answer, String other) {
-        if (answer.statusCode() == 400) {
-            assertThat(answer.body()).contains("[" + other + "]");
-        } else {
-            assertThat(answer.statusCode()).isIn(200, 204);
-            assertThat(answer.body()).doesNotContain("mail", "bob");
+        assertThat(answer.statusCode()).isEqualTo(400);
+        assertThat(answer.body()).contains("[" + other + "]", "nothing was changed");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aBlankKeyIsRefused(WebApplicationType type) {
+        share(type);
+        limits.tryAcquire("search", null, 200);
+        for (String blank : List.of("/search?key=", "/search?key=%20", "/search/%20")) {
+            for (HttpResponse<String> answer : List.of(get(blank), delete(blank))) {
+                assertThat(answer.statusCode()).as(blank).isEqualTo(400);
+                assertThat(answer.body()).contains("the key is blank");
+            }
         }
+        assertThat(post("/search/%20", "{\"rate\": \"1/s\"}").statusCode()).isEqualTo(400);
+        assertThat(limits.peek("search", null).remaining()).isZero();
+    }
+
+    /** To which Spring Security returns after a login. */
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void theAddressAfterALoginIsRead(WebApplicationType type) {
+        share(type);
+        assertThat(get("/search?continue").statusCode()).isEqualTo(200);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aMemberWithoutAValueIsRefused(WebApplicationType type) {
+        share(type);
+        String before = get("/search").body();
+        for (String member : List.of("tier", "rate", "revert", "candidates", "for")) {
+            HttpResponse<String> answer = post("/search", "{\"" + member + "\": null, \"burst\": 7}");
+            assertThat(answer.statusCode()).as(member).isEqualTo(400);
+            assertThat(answer.body()).contains(member + " of rate limit 'search' is null", "nothing was changed");
+        }
+        assertThat(get("/search").body()).isEqualTo(before);
     }
 
     @ParameterizedTest
