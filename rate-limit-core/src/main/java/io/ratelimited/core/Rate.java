@@ -210,11 +210,8 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         return Character.isLetter(text.charAt(0)) ? "1" + text : text;
     }
 
-    /** Returns a measured time as text: from one second on, it is rounded up to the millisecond, as in {@code 19.72s}. */
+    /** Returns a measured time as text: it is rounded up to the millisecond, as in {@code 19.72s}. */
     static String rounded(Duration duration) {
-        if (duration.compareTo(Duration.ofSeconds(1)) < 0) {
-            return text(duration);
-        }
         BigDecimal seconds = BigDecimal.valueOf(duration.getSeconds()).add(BigDecimal.valueOf(duration.getNano(), 9));
         return seconds.setScale(3, RoundingMode.CEILING).stripTrailingZeros().toPlainString() + "s";
     }

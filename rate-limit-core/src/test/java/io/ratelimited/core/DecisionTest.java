@@ -13,8 +13,9 @@ class DecisionTest {
 
     private static final String KEY = "user-4711@example.org";
 
+    private final ManualTicker ticker = new ManualTicker();
     private final RateLimiter limiter = new InMemoryRateLimiter(
-            Limit.of("login", Algorithm.TOKEN_BUCKET).rate("1/s").burst(2).build(), new ManualTicker(), 10);
+            Limit.of("login", Algorithm.TOKEN_BUCKET).rate("1/s").burst(2).build(), ticker, 10);
 
     @Test
     void anAdmittedCallIsToldWhatIsLeft() {
@@ -46,6 +47,16 @@ class DecisionTest {
         assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(1));
         assertThat(refusal.decision().toString()).doesNotContain(KEY);
         assertThat(refusal.toString()).doesNotContain(KEY);
+    }
+
+    @Test
+    void theTimeOfARefusalIsRoundedUpToTheMillisecond() {
+        assertThat(limiter.tryAcquire(KEY, 2)).isTrue();
+        ticker.advance(Duration.ofNanos(886_601_909));
+        RateLimitExceededException refusal =
+                catchThrowableOfType(RateLimitExceededException.class, () -> limiter.acquire(KEY, 1, 0));
+        assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofNanos(113_398_091));
+        assertThat(refusal).hasMessage("Rate limit 'login' exceeded: retry after 0.114s");
     }
 
     @Test

@@ -139,9 +139,9 @@ public final class PropertyText {
         return nanos == 0 ? "0s" : nanos + "ns";
     }
 
-    /** A measured time as people read it: from one second on rounded up to the millisecond, as in {@code 19.72s}. */
+    /** A measured time as people read it: rounded up to the millisecond, as in {@code 19.72s}. */
     public static String rounded(Duration duration) {
-        if (duration.compareTo(Duration.ofSeconds(1)) < 0 || Math.abs(duration.toDays()) > MAX_DAYS) {
+        if (Math.abs(duration.toDays()) > MAX_DAYS) {
             return of(duration);
         }
         return BigDecimal.valueOf(-Math.floorDiv(-duration.toNanos(), 1_000_000L), 3)

@@ -3,6 +3,7 @@ package io.ratelimited.spring.internals.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -18,6 +19,14 @@ class PropertyTextTest {
         assertThatThrownBy(() -> PropertyText.read("a=1, b ", Map.class))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("'b' is not an entry such as batch=5%");
+    }
+
+    @Test
+    void aMeasuredTimeIsRoundedUpToTheMillisecond() {
+        assertThat(PropertyText.rounded(Duration.ofNanos(113_398_091))).isEqualTo("0.114s");
+        assertThat(PropertyText.rounded(Duration.ofNanos(1))).isEqualTo("0.001s");
+        assertThat(PropertyText.rounded(Duration.ofMillis(19_720))).isEqualTo("19.72s");
+        assertThat(PropertyText.rounded(Duration.ZERO)).isEqualTo("0s");
     }
 
     /** A pattern that looks for a comma behind each of them would take hours. */
