@@ -166,7 +166,7 @@ final class CommandSender {
         reply.sendTo(server, false);
         long first = reply.sentAt + FIRST_REPLY_NANOS;
         if (starting && first - reply.deadline > 0) {
-            threads.at(first, reply::expire);
+            threads.at(first, () -> Deadlines.expire(reply, FIRST_REPLY_NANOS));
         } else {
             deadlines.add(reply);
         }
@@ -298,14 +298,10 @@ final class CommandSender {
         }
 
         @Override
-        public void expire() {
-            if (isDone()) {
-                return;
-            }
-            TimeoutException late = new TimeoutException("Redis did not respond in time");
+        public void expire(TimeoutException reason) {
             health.timedOut();
-            server.failed(key, sentAt, late, awaited);
-            if (completeExceptionally(late)) {
+            server.failed(key, sentAt, reason, awaited);
+            if (completeExceptionally(reason)) {
                 Runnable unsent = takeBack;
                 if (unsent != null) {
                     unsent.run();

@@ -36,7 +36,7 @@ final class Deadlines {
         long deadline();
 
         /** Fails it, unless it is done. */
-        void expire();
+        void expire(TimeoutException reason);
     }
 
     private record TimedFuture(CompletableFuture<?> future, long deadline, Runnable late) implements Timed {
@@ -47,8 +47,8 @@ final class Deadlines {
         }
 
         @Override
-        public void expire() {
-            if (future.completeExceptionally(new TimeoutException("Redis did not respond in time"))) {
+        public void expire(TimeoutException reason) {
+            if (future.completeExceptionally(reason)) {
                 late.run();
             }
         }
@@ -87,7 +87,7 @@ final class Deadlines {
         quiet = head == null ? quiet + 1 : 0;
         while (head != null && (head.isDone() || head.deadline() - now <= 0)) {
             queue.remove();
-            expire(head);
+            expire(head, timeoutNanos);
             head = queue.peek();
         }
         if (quiet <= ROUNDS_BEFORE_REST) {
@@ -103,9 +103,14 @@ final class Deadlines {
     }
 
     /** Callbacks of callers may run here. The next caller waits for its own deadline, whatever they throw. */
-    private static void expire(Timed timed) {
+    static void expire(Timed timed, long afterNanos) {
+        if (timed.isDone()) {
+            return;
+        }
         try {
-            timed.expire();
+            timed.expire(
+                    new TimeoutException("Redis did not respond within " + TimeUnit.NANOSECONDS.toMillis(afterNanos)
+                            + " ms: the server, the network or this JVM was too slow"));
         } catch (RuntimeException | Error ex) {
             // A failure of the caller's own.
         }

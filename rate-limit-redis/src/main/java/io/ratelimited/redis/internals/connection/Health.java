@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -101,7 +102,7 @@ public final class Health {
             logChange(
                     threads::warn,
                     () -> "Redis has been unavailable since " + begin + " (" + Replies.text(reason)
-                            + "). The on-failure policy applies" + share.get() + ". Check the connection. [RL-301]");
+                            + "). The on-failure policy applies" + share.get() + remedy(reason) + " [RL-301]");
         }
     }
 
@@ -146,8 +147,15 @@ public final class Health {
             logChange(
                     threads::warn,
                     () -> "Redis is unavailable (" + Replies.text(reason) + "). The on-failure policy applies"
-                            + share.get() + ". Check the connection. [RL-301]");
+                            + share.get() + remedy(reason) + " [RL-301]");
         }
+    }
+
+    /** A reply is late for a slow server, a slow network or a JVM that has too little processor time. */
+    private static String remedy(Throwable reason) {
+        return reason instanceof TimeoutException
+                ? ". Check the connection, the load of this JVM, and rate-limit.redis.timeout."
+                : ". Check the connection.";
     }
 
     /** A server whose answers take about as long as the timeout comes and goes several times a second. */

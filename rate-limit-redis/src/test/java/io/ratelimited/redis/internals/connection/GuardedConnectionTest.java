@@ -125,7 +125,11 @@ class GuardedConnectionTest {
         clock.advance(ScriptedServers.TIMEOUT);
         assertThat(connection.isUp()).isFalse();
         assertThat(log.all()).hasSize(1);
-        assertThat(log.all().get(0)).contains("[RL-301]");
+        assertThat(log.all().get(0))
+                .contains("(java.util.concurrent.TimeoutException: Redis did not respond within "
+                        + ScriptedServers.TIMEOUT.toMillis()
+                        + " ms: the server, the network or this JVM was too slow)")
+                .endsWith(". Check the connection, the load of this JVM, and rate-limit.redis.timeout. [RL-301]");
         clock.advance(LOOK.minus(ScriptedServers.TIMEOUT.multipliedBy(2)));
         last("one:1").probes.remove().complete(List.of(1L));
         assertThat(connection.isUp()).isTrue();
