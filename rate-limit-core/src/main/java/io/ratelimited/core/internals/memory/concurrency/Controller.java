@@ -426,13 +426,12 @@ record Controller(
     }
 
     /**
-     * Calls that do not end although no other is admitted wait for something else than each other, unless those that did end were
-     * slow: then more calls may have made a service collapse.
+     * Calls that do not end although no other is admitted wait for something else than each other, unless those that do end now
+     * are slow: then more calls may have made a service collapse.
      */
     private Controller drained(Window seen) {
         if (seen.left() > placesOfBest()) {
-            boolean slow = known.isSlow(Math.max(seen.meanNanos(), reference.meanNanos()));
-            return slow ? this : freed(seen, base());
+            return known.isSlow(seen.meanNanos()) ? this : freed(seen, base());
         }
         Window slower = seen.meanNanos() > reference.meanNanos() ? seen : reference;
         return new Controller(

@@ -206,7 +206,21 @@ class ControllerTest {
                 .isFalse();
         assertThat(controller.next(hanging(5, 50)).phase()).isEqualTo(Phase.FREE);
         assertThat(controller.next(hanging(0, 0)).phase()).isEqualTo(Phase.FREE);
-        assertThat(controller.next(hanging(5, 700)).phase()).as("a collapse").isEqualTo(Phase.DRAIN);
+        Controller collapse = controller.next(hanging(2, 700));
+        assertThat(collapse.phase()).as("a collapse").isEqualTo(Phase.DRAIN);
+        assertThat(collapse.next(hanging(0, 0)).phase()).as("no longer").isEqualTo(Phase.FREE);
+    }
+
+    /** The window of a sign has few answers, which are slow by chance. */
+    @Test
+    void whetherCallsHangIsJudgedByThoseThatEndMeanwhile() {
+        Controller controller = held();
+        while (controller.phase() == Phase.HOLD) {
+            controller = controller.next(new Window(20_000_000L, 1, 95 * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 0));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.next(hanging(5, 50)).phase()).isEqualTo(Phase.FREE);
+        assertThat(controller.next(hanging(0, 0)).phase()).isEqualTo(Phase.FREE);
     }
 
     @Test

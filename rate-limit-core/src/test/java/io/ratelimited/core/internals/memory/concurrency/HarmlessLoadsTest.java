@@ -20,6 +20,7 @@ import java.util.function.IntSupplier;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Loads in virtual time whose calls share nothing: nothing is short, so at most 0.5 % may be rejected, also in any ten seconds. */
 class HarmlessLoadsTest {
@@ -32,8 +33,12 @@ class HarmlessLoadsTest {
     private static final class Load {
 
         private final List<Arrival> arrivals = new ArrayList<>();
-        private final SplittableRandom random = new SplittableRandom(9_000);
+        private final SplittableRandom random;
         private IntSupplier permits = () -> 1;
+
+        private Load(long seed) {
+            random = new SplittableRandom(seed);
+        }
 
         /** Calls that are added later need so many permits, by chance. */
         private Load permits(int least, int most) {
@@ -106,7 +111,7 @@ class HarmlessLoadsTest {
         TIMEOUTS_OF_A_PAST_OUTAGE_OF_SLOWER_CALLS;
 
         private Load load() {
-            Load load = new Load();
+            Load load = new Load(9_000);
             return switch (this) {
                 case QUICK_CALLS_AND_THEN_SLOWER_ONES -> load.burst(0, 45, .005).calls(1, 120, 60, .1);
                 case A_FEW_QUICK_ANSWERS_AND_THEN_REPORTS ->
@@ -193,10 +198,20 @@ class HarmlessLoadsTest {
     @ParameterizedTest
     @CsvSource({"3, 300, 30", "3, 300, 120", "3, 500, 30", "0.1, 1500, 30", "0.1, 1500, 120"})
     void callsThatHangCloseNoServiceThatAnswersOthers(double seconds, double rate, double took) {
-        Load load = new Load().calls(0, 60, 100, .05).calls(60, 60 + seconds, rate, took);
+        Load load = new Load(9_000).calls(0, 60, 100, .05).calls(60, 60 + seconds, rate, took);
         Outcome outcome = offer(load.calls(60 + seconds, 250, 100, .05));
         assertThat(outcome.rejected(60, 70)).as("a storm").isPositive();
         assertThat(outcome.rejected(68, 250)).as(outcome.changes.toString()).isZero();
+    }
+
+    /** Few calls end in the windows of a storm, and by chance those that take long. */
+    @ParameterizedTest
+    @ValueSource(longs = {3, 25, 28})
+    void callsThatHangCloseNoServiceWhoseAnswersAreSlowByChance(long seed) {
+        Load load = new Load(seed).calls(0, 60, 100, .2).calls(60, 60.5, 1000, 120);
+        Outcome outcome = offer(load.calls(60.5, 250, 100, .2));
+        assertThat(outcome.rejected(60, 70)).as("a storm").isPositive();
+        assertThat(outcome.rejected(70, 250)).as(outcome.changes.toString()).isZero();
     }
 
     private static void moveTo(ManualTicker ticker, double seconds) {
