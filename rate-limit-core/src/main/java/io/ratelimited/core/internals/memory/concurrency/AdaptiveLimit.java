@@ -27,11 +27,11 @@ final class AdaptiveLimit {
     /** Sums by permit, which may be too large for a long: times; below, permits in use and the other permits of the same call. */
     private final DoubleAdder nanos = new DoubleAdder();
 
-    /** As {@link #nanos}, of late and overloaded calls. */
-    private final DoubleAdder badNanos = new DoubleAdder();
-
     private final DoubleAdder inFlight = new DoubleAdder();
     private final DoubleAdder others = new DoubleAdder();
+    /** Permits of calls but one for each: few calls have any, so that a counter of calls would cost more. */
+    private final LongAdder more = new LongAdder();
+
     private final LongAccumulator most = new LongAccumulator(Math::max, 0);
     private final LongAdder late = new LongAdder();
     private final LongAdder overloaded = new LongAdder();
@@ -181,14 +181,12 @@ final class AdaptiveLimit {
         boolean isLate = took > lateNanos;
         if (end == End.OVERLOADED) {
             overloaded.add(permits);
-            badNanos.add((double) permits * Math.min(took, longest));
             count(permits, took, before);
         } else if (end == End.ANSWERED || (end == End.FAILED && isLate)) {
             answered.add(permits);
             count(permits, took, before);
             if (isLate) {
                 late.add(permits);
-                badNanos.add((double) permits * Math.min(took, longest));
             }
         }
         return mayStep(now, used) && step(now, used);
@@ -200,6 +198,7 @@ final class AdaptiveLimit {
         most.accumulate(before);
         if (permits > 1) {
             others.add((double) permits * (permits - 1));
+            more.add(permits - 1);
         }
     }
 
@@ -226,7 +225,6 @@ final class AdaptiveLimit {
             }
             long count = answered.sumThenReset();
             long failed = overloaded.sumThenReset();
-            long tooLate = late.sumThenReset();
             double divisor = Math.max(1, count + failed);
             Window seen = new Window(
                     Math.max(1, now - begun),
@@ -234,13 +232,13 @@ final class AdaptiveLimit {
                     nanos.sumThenReset() / divisor,
                     inFlight.sumThenReset() / divisor,
                     most.getThenReset(),
-                    tooLate,
+                    late.sumThenReset(),
                     failed,
                     bound,
                     used,
                     Math.max(0, Math.min(used, atCaller.sum())),
                     1 + others.sumThenReset() / divisor,
-                    badNanos.sumThenReset() / Math.max(1, tooLate + failed));
+                    divisor / Math.max(1, divisor - more.sumThenReset()));
             bound = false;
             change = take(isForgotten(now) ? controller.forgotten(seen) : controller.next(seen), now);
             begun = now + controller.settling();

@@ -4,7 +4,7 @@ import io.ratelimited.core.overload.FoundLimitChange.Reason;
 
 /**
  * Finds the number of calls in flight that serves most. A pure step from one {@link Window} to the next: no clock, thread or
- * chance. Immutable. Its constants stand in {@link Tuning}; those that are numbers of calls are of usual ones, which may need
+ * chance. Immutable. Its constants stand in {@link Tuning}; those that are numbers of answers are of usual calls, which may need
  * several permits each.
  *
  * <p>The limit is a belief about a shortage, and there is none until a sign of one is seen. While nothing is short, up to the
@@ -147,7 +147,7 @@ record Controller(
         return (ended >= permits(Tuning.ANSWERS) && nanos >= Math.max(Tuning.SPAN * base, half))
                 || (used >= watched() && nanos >= Tuning.WATCH_SPAN * base)
                 || (ended >= permits(Tuning.FEW_ANSWERS)
-                        && used >= Math.max(permits(Tuning.BEGIN), Tuning.GROWN * signs.high())
+                        && used >= Math.max(Tuning.BEGIN, Tuning.GROWN * signs.high())
                         && nanos >= Math.max(2 * base, half))
                 || (nanos >= Tuning.LONGEST / 2 && ended > 0);
     }
@@ -165,9 +165,8 @@ record Controller(
 
     /** Permits in use from which on a call that is admitted may take the step: perhaps hardly any call ends any more. */
     int watched() {
-        double usual = known.rate() * known.base() / 1e9;
-        return phase == Phase.FREE && known.isBelieved() && usual >= permits(Tuning.BUSY)
-                ? (int) Math.max(permits(Tuning.BEGIN), Tuning.WATCHED * usual)
+        return phase == Phase.FREE && known.isBelieved() && known.inFlight() >= Tuning.BUSY
+                ? (int) Math.max(Tuning.BEGIN, Tuning.WATCHED * known.inFlight())
                 : Integer.MAX_VALUE;
     }
 
@@ -298,7 +297,7 @@ record Controller(
                 && arrived >= Tuning.STORM * usual + Tuning.HOLD_CHANCE * (known.chance(usual) + permits(1))
                 && seen.ended() < arrived / 2;
         int windows = storms ? before.signs.storm() + 1 : 0;
-        double well = Math.max(permits(Tuning.HOLD_LEAST), Tuning.HOLD_PEAK * before.known.peak());
+        double well = Math.max(Tuning.HOLD_LEAST, Tuning.HOLD_PEAK * before.known.peak());
         double places = Math.max(well, Tuning.HOLD_MORE * seen.left());
         return windows < Tuning.STORMY || places >= most
                 ? counted(seen, known, signs.withStorm(windows))
@@ -329,11 +328,15 @@ record Controller(
             return comparing(calm, elasticity).counted(seen, learned.calm(seen, last), Signs.at((double) seen.left()));
         }
         boolean pinned = seen.most() == last.most()
-                && seen.most() >= permits(Tuning.BEGIN)
+                && seen.most() >= Tuning.BEGIN
                 && seen.meanInFlight() > Tuning.BELOW_PINNED * seen.most();
         boolean tells = seen.nanos() >= Tuning.TELLS * seen.meanNanos();
-        Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0);
-        boolean late = isLate(seen, learned) && isLate(last, learned);
+        boolean bad = seen.badShare() > Tuning.BAD;
+        Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0)
+                .withReplaced(bad ? signs.replaced() + replaced(seen) : 0);
+        boolean late = bad
+                && last.badShare() > Tuning.BAD
+                && counts.replaced() > Tuning.CHANCE * known.chance(known.inFlight());
         if (counts.pinned() >= Tuning.PINNED) {
             return below(Math.max(least, Tuning.BELOW_PINNED * seen.most()), wall)
                     .comparing(seen, Tuning.WANTED)
@@ -349,12 +352,12 @@ record Controller(
         return grows ? grown(seen, learned, counts) : steady(seen, learned, counts);
     }
 
-    /** Many calls are late or meet an overloaded service, and not only those of a past outage beside others that are quick. */
-    private static boolean isLate(Window seen, Known known) {
-        boolean past = seen.meanInTime() > 0
-                && !known.isSlow(seen.meanInTime())
-                && seen.meanBad() >= Tuning.PAST * seen.meanInTime();
-        return seen.badShare() > Tuning.BAD && !past;
+    /**
+     * Permits of new calls in place of those that were late or met an overloaded service, less half of the latter. In a shortage
+     * others take their places; time-outs of a past outage leave them empty.
+     */
+    private double replaced(Window seen) {
+        return seen.left() - last.left() + Tuning.REPLACED * seen.bad();
     }
 
     /** More are in flight, and calls are slow. */
@@ -364,27 +367,16 @@ record Controller(
                 rate > Tuning.SERVED * reference.perSecond() || rate > Tuning.SERVED_AT_ONCE * last.perSecond();
         if (signs.steps() == 0 || serves) {
             return comparing(seen, elasticity)
-                    .counted(
-                            seen, learned, new Signs((double) seen.left(), seen.meanNanos(), 1, 0, counts.pinned(), 0));
+                    .counted(seen, learned, counts.grown((double) seen.left(), seen.meanNanos(), 1));
         }
         boolean slower = seen.meanNanos() >= Tuning.SLOWER * signs.latency();
         int enough = rate < Tuning.FEWER_THAN_USUAL * known.rate() ? Tuning.STEPS_OF_FEWER : Tuning.STEPS;
-        if (slower
-                && signs.steps() >= enough
-                && seen.left() >= Math.max(permits(Tuning.BEGIN), Tuning.TWICE * known.peak())) {
+        if (slower && signs.steps() >= enough && seen.left() >= Math.max(Tuning.BEGIN, Tuning.TWICE * known.peak())) {
             return shortage(seen, learned, Reason.SERVES_NO_MORE);
         }
         int steps = slower ? signs.steps() + 1 : signs.steps();
         return counted(
-                seen,
-                learned,
-                new Signs(
-                        (double) seen.left(),
-                        Math.max(signs.latency(), seen.meanNanos()),
-                        steps,
-                        0,
-                        counts.pinned(),
-                        0));
+                seen, learned, counts.grown((double) seen.left(), Math.max(signs.latency(), seen.meanNanos()), steps));
     }
 
     /** Calls are slow, but not more and more are in flight: after a while that is the new baseline. */
@@ -396,10 +388,7 @@ record Controller(
             return comparing(seen, elasticity)
                     .counted(seen, learned.withBase(seen.meanNanos()), Signs.at((double) seen.left()));
         }
-        return counted(
-                seen,
-                learned,
-                new Signs(signs.high(), signs.latency(), signs.steps(), windows, counts.pinned(), seconds));
+        return counted(seen, learned, counts.steady(windows, seconds));
     }
 
     /** Many more calls than usual have arrived for some windows, and hardly any ends: of so many short windows, one says so by chance. */
@@ -419,7 +408,7 @@ record Controller(
         boolean believed = known.isBelieved();
         double enough = believed
                 ? learned.enough(seen)
-                : Math.min(permits(Tuning.BEGIN), Tuning.SHRINK * Math.max((double) seen.left(), seen.meanInFlight()));
+                : Math.min(Tuning.BEGIN, Tuning.SHRINK * Math.max((double) seen.left(), seen.meanInFlight()));
         return knowing(believed ? learned.base() : 0)
                 .comparing(seen, Tuning.WANTED)
                 .become(Phase.DRAIN, Math.min(enough, Tuning.TEST * seen.left()), seen, why);
@@ -466,7 +455,7 @@ record Controller(
             return become(Phase.TEST, limit, seen, reason).counted(seen, known, signs.withSteps(1));
         }
         if (cap < NONE) {
-            return become(Phase.FIRST, Math.min(permits(Tuning.BEGIN), limit / 2), seen, reason);
+            return become(Phase.FIRST, Math.min(Tuning.BEGIN, limit / 2), seen, reason);
         }
         return base() == 0 ? first(seen) : become(Phase.BELOW, limit, seen, reason);
     }
@@ -572,8 +561,7 @@ record Controller(
         }
         double seconds = Math.max(1, Math.min(8, seen.seconds() + last.seconds()));
         double grown = Math.max(
-                limit + permits(Tuning.GROW) * seconds * excess,
-                excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
+                limit + Tuning.GROW * seconds * excess, excess > Tuning.OVER ? Tuning.GROW_WHEN_OVER * limit : 0);
         return known.become(Phase.BELOW, grown, seen, Reason.SERVES_MORE);
     }
 }

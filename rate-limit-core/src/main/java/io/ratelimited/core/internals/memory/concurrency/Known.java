@@ -8,11 +8,12 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param rate the permits of the usual calls per second
  * @param peak the most permits in use that were served well; it fades
  * @param windows calm windows in a row without a rejection
- * @param weight the permits of a usual call, as in a {@link Window}
+ * @param weight the mean permits of the call that a permit belongs to
+ * @param perCall the mean permits of a call
  */
-record Known(double base, double deviation, double rate, double peak, int windows, double weight) {
+record Known(double base, double deviation, double rate, double peak, int windows, double weight, double perCall) {
 
-    static final Known NOTHING = new Known(0, 0, 0, 0, 0, 1);
+    static final Known NOTHING = new Known(0, 0, 0, 0, 0, 1, 1);
 
     boolean isBelieved() {
         return windows >= Tuning.BELIEVED;
@@ -23,9 +24,14 @@ record Known(double base, double deviation, double rate, double peak, int window
         return latency > Tuning.SLOW * base + deviation;
     }
 
-    /** Permits of so many usual calls. */
+    /** Permits of so many calls: a rare one of many permits changes hardly anything. */
     double permits(double calls) {
-        return weight * calls;
+        return perCall * calls;
+    }
+
+    /** Permits that are usually in use. */
+    double inFlight() {
+        return rate * base / 1e9;
     }
 
     /** Permits by which so many differ by chance: the root of a number of calls. */
@@ -36,16 +42,23 @@ record Known(double base, double deviation, double rate, double peak, int window
     /** Follows the weight of calls. */
     Known weighing(Window seen) {
         double follows = base == 0 ? 1 : Tuning.FOLLOW;
-        return new Known(base, deviation, rate, peak, windows, weight + follows * (seen.weight() - weight));
+        return new Known(
+                base,
+                deviation,
+                rate,
+                peak,
+                windows,
+                weight + follows * (seen.weight() - weight),
+                perCall + follows * (seen.perCall() - perCall));
     }
 
     Known withBase(double base) {
-        return new Known(base, deviation, rate, peak, windows, weight);
+        return new Known(base, deviation, rate, peak, windows, weight, perCall);
     }
 
     /** After more permits a second than usual, which were served well. */
     Known served(double perSecond) {
-        return new Known(base, deviation, Math.max(rate, perSecond), peak, windows, weight);
+        return new Known(base, deviation, Math.max(rate, perSecond), peak, windows, weight, perCall);
     }
 
     /** Follows quicker calls: slower ones may be those of a queue. */
@@ -68,14 +81,15 @@ record Known(double base, double deviation, double rate, double peak, int window
         double arrived = Math.max(0, (seen.left() - last.left() + seen.ended()) / seen.seconds());
         double fading = peak * Tuning.FADE;
         // A storm begins with a window in which calls are still quick.
-        double possible = windows == 0 ? seen.meanInFlight() : Math.max(permits(Tuning.BEGIN), Tuning.GROWN * peak);
+        double possible = windows == 0 ? seen.meanInFlight() : Math.max(Tuning.BEGIN, Tuning.GROWN * peak);
         return new Known(
                 base + slower,
                 windows == 0 ? 0 : Math.min(Tuning.NOISE * base, differs),
                 rate == 0 ? seen.perSecond() : rate + Tuning.RATE * (Math.min(arrived, Tuning.STORM * rate) - rate),
                 well ? Math.max(Math.min(seen.meanInFlight(), possible), fading) : fading,
                 seen.bound() ? 0 : windows + 1,
-                weight);
+                weight,
+                perCall);
     }
 
     /** Permits that what was served needs. */

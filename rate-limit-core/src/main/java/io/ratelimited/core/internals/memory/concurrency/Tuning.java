@@ -50,7 +50,7 @@ final class Tuning {
 
     // While nothing is limited: signs of a shortage.
 
-    /** Calls in flight below which nothing is short, and at which a search without knowledge begins. */
+    /** Permits in use below which nothing is short, and at which a search without knowledge begins. */
     static final double BEGIN = 20;
     /** More calls in flight, as a factor, that count as a step of growth: chance makes fewer. */
     static final double GROWN = 1.2;
@@ -75,7 +75,7 @@ final class Tuning {
     static final int PINNED = 5;
     /** Length of such a window in latencies: in a shorter one hardly any number changes. */
     static final double TELLS = 0.4;
-    /** Mean calls in flight of a busy service, of whose arrivals something is known. */
+    /** Mean permits in use of a busy service, of whose arrivals something is known. */
     static final double BUSY = 4;
     /** Calls in flight, in multiples of the usual ones, from which on arrivals are watched, each quarter of a baseline. */
     static final double WATCHED = 3;
@@ -89,14 +89,14 @@ final class Tuning {
     static final int STORMY = 2;
     /** Share of calls that are late or meet an overloaded service, in two windows, that is a shortage. */
     static final double BAD = 0.3;
-    /** Latency of such calls, by that of the others, from which on they tell of the time when they began, and the others of now. */
-    static final double PAST = 4;
+    /** Share of such calls that others must have replaced in flight: of those of a past outage none, of those of a shortage all. */
+    static final double REPLACED = 0.5;
 
     // While nothing is limited: many more calls than usual arrive.
 
     /** Roots of the usual arrivals by which those of each window must be more: two in a row are no chance, and holding costs little. */
     static final double HOLD_CHANCE = 1;
-    /** Calls in flight that are let in whatever arrives: below, a storm does little harm. */
+    /** Permits in use up to which calls are let in whatever arrives: below, a storm does little harm. */
     static final double HOLD_LEAST = 80;
     /** Calls in flight that are let in, in multiples of the most that were served well. */
     static final double HOLD_PEAK = 3;

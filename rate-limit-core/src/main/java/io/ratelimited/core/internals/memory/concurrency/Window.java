@@ -15,7 +15,7 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param atCaller those among them of calls that wait for their callers, not for the service
  * @param weight mean permits of the call that a permit belongs to, at least 1: calls of this weight differ by chance as much as
  *     those that ended
- * @param meanBad as {@code meanNanos}, of the late and the overloaded calls
+ * @param perCall mean permits of a call, at least 1
  */
 record Window(
         long nanos,
@@ -29,10 +29,10 @@ record Window(
         long left,
         long atCaller,
         double weight,
-        double meanBad) {
+        double perCall) {
 
     /** A window without calls. */
-    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0, 1, 0);
+    static final Window NONE = new Window(1, 0, 0, 0, 0, 0, 0, false, 0, 0, 1, 1);
 
     /** Permits of calls that ended and say something of the load. */
     long ended() {
@@ -44,10 +44,9 @@ record Window(
         return left - atCaller;
     }
 
-    /** The mean time of the calls that were answered in time, 0 without them. */
-    double meanInTime() {
-        long inTime = answered - late;
-        return inTime <= 0 ? 0 : (meanNanos * ended() - meanBad * (late + overloaded)) / inTime;
+    /** Permits of the calls that came too late or met an overloaded service. */
+    long bad() {
+        return late + overloaded;
     }
 
     /** The length of the span. */
@@ -67,6 +66,6 @@ record Window(
 
     /** The share, by permits, of the calls that came too late or met an overloaded service, from 0 to 1. */
     double badShare() {
-        return ended() == 0 ? 0 : (double) (late + overloaded) / ended();
+        return ended() == 0 ? 0 : (double) bad() / ended();
     }
 }

@@ -38,7 +38,7 @@ class AdaptiveOverloadTest {
         long inTime;
     }
 
-    private record Leaves(long at, Reservation call, long arrived, Tally tally) {}
+    private record Leaves(long at, Reservation call, long arrived, Tally tally, End end) {}
 
     /** A run of the service. */
     private static final class Service {
@@ -60,6 +60,11 @@ class AdaptiveOverloadTest {
 
         private final SplittableRandom random;
         private final boolean several;
+        /** Share of the calls that a cache answers. */
+        private double cached;
+        /** Share of the calls that need a hundred permits. */
+        private double heavy;
+
         private long now;
 
         private Service(long seed) {
@@ -73,9 +78,10 @@ class AdaptiveOverloadTest {
         }
 
         private Reservation reserve(int rank) {
+            int permits = heavy > 0 && random.nextDouble() < heavy ? 100 : 1;
             return several
                     ? AllOf.reserve(List.of(Claim.of(quota, null, 1, 0), Claim.of(limiter, null, 1, 0, rank)))
-                    : limiter.reserve(Call.of(null, 1, 0, rank));
+                    : limiter.reserve(Call.of(null, permits, 0, rank));
         }
 
         private double exponential() {
@@ -85,7 +91,7 @@ class AdaptiveOverloadTest {
         /**
          * Offers calls for some seconds.
          *
-         * @param load in multiples of what the processors serve
+         * @param load in multiples of what the processors serve; calls that a cache answers come in addition
          * @param critical the share of the critical calls
          * @return the critical calls and the others
          */
@@ -95,13 +101,18 @@ class AdaptiveOverloadTest {
             for (long next = next(load); next < end; next = next(load)) {
                 leaveUntil(next);
                 int rank = random.nextDouble() < critical ? 0 : 1;
-                Tally tally = tallies[rank];
+                boolean isCached = cached > 0 && random.nextDouble() < cached;
+                Tally tally = tallies[isCached ? 0 : rank];
                 tally.offered++;
                 Reservation call = reserve(rank);
                 if (call.isRefused()) {
                     tally.refused++;
+                } else if (isCached) {
+                    leaving.add(new Leaves(now + SECOND / 200, call, now, tally, End.ANSWERED));
+                } else if (cached > 0 && wait(first()) > SECOND) {
+                    leaving.add(new Leaves(now + SECOND, call, now, tally, End.OVERLOADED));
                 } else {
-                    leaving.add(new Leaves(serve(), call, now, tally));
+                    leaving.add(new Leaves(serve(), call, now, tally, End.ANSWERED));
                 }
             }
             leaveUntil(end);
@@ -109,15 +120,25 @@ class AdaptiveOverloadTest {
         }
 
         private long next(double load) {
-            return now + (long) (exponential() / (CAPACITY * load) * SECOND);
+            return now + (long) (exponential() * (1 - cached) / (CAPACITY * load) * SECOND);
         }
 
-        /** The time at which a call that comes now leaves. */
-        private long serve() {
+        /** The processor that is free first. */
+        private int first() {
             int first = 0;
             for (int i = 1; i < PROCESSORS; i++) {
                 first = freeAt[i] < freeAt[first] ? i : first;
             }
+            return first;
+        }
+
+        private long wait(int processor) {
+            return freeAt[processor] - now;
+        }
+
+        /** The time at which a call that comes now leaves. */
+        private long serve() {
+            int first = first();
             freeAt[first] = Math.max(now, freeAt[first]) + (long) (0.02 * exponential() * SECOND);
             return freeAt[first] + (long) ((0.02 + 0.04 * random.nextDouble()) * SECOND);
         }
@@ -127,7 +148,7 @@ class AdaptiveOverloadTest {
                 Leaves next = leaving.remove();
                 moveTo(next.at);
                 next.tally.inTime += now - next.arrived <= DEADLINE ? 1 : 0;
-                next.call.release(End.ANSWERED);
+                next.call.release(next.end);
             }
             moveTo(time);
         }
@@ -178,5 +199,27 @@ class AdaptiveOverloadTest {
         Tally[] overload = service.offer(40, 12, 0.3 / 12);
         assertThat((double) overload[0].inTime / overload[0].offered).isGreaterThan(0.994);
         assertThat((overload[0].inTime + overload[1].inTime) / (40 * CAPACITY)).isGreaterThan(0.9);
+    }
+
+    /** Calls that a cache answers stay quick, and those that wait for a second time out: the time-outs tell of now. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void anOverloadOfSomeCallsIsLimitedAlsoWhileOthersAreQuick(long seed) {
+        Service service = new Service(seed);
+        service.cached = 0.6;
+        service.offer(20, 0.5, 0);
+        Tally overload = service.offer(40, 1.5, 0)[1];
+        assertThat(overload.inTime / (40 * CAPACITY)).isGreaterThan(0.8);
+    }
+
+    /** One percent of the calls need a hundred permits. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void rareCallsOfManyPermitsHideNoOverload(long seed) {
+        Service service = new Service(seed);
+        service.heavy = 0.01;
+        service.offer(20, 0.5, 0);
+        Tally overload = service.offer(40, 1.5, 0)[1];
+        assertThat(overload.inTime / (40 * CAPACITY)).isGreaterThan(0.8);
     }
 }

@@ -27,7 +27,7 @@ class ControllerTest {
                 (long) inFlight,
                 0,
                 1,
-                0);
+                1);
     }
 
     /** Two hundred calls a second of 50 ms. */
@@ -52,7 +52,7 @@ class ControllerTest {
 
     /** The same, when no more calls are in flight than the limit allows. */
     private static Controller drained() {
-        return short400().next(new Window(1_000_000_000L, 400, 200 * MILLI, 80, 104, 0, 0, true, 20, 0, 1, 0));
+        return short400().next(new Window(1_000_000_000L, 400, 200 * MILLI, 80, 104, 0, 0, true, 20, 0, 1, 1));
     }
 
     /** O1, O3 */
@@ -80,7 +80,7 @@ class ControllerTest {
                         random.nextInt(most),
                         0,
                         1,
-                        0);
+                        1);
                 Controller next = controller.next(seen);
                 String where = "seed " + seed + ", step " + step + ": " + seen;
                 assertThat(next.found()).as(where).isBetween(least, most);
@@ -150,7 +150,7 @@ class ControllerTest {
     void aTestGoesOnWhileCallsFromBeforeItEnd() {
         Controller drained = drained();
         Controller goesOn = drained.next(
-                new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1, 0));
+                new Window(1_000_000_000L, 400, 200 * MILLI, drained.limit(), 30, 0, 0, true, 20, 0, 1, 1));
         assertThat(goesOn.phase()).isEqualTo(Phase.TEST);
         assertThat(goesOn.found()).isEqualTo(drained.found());
         assertThat(goesOn.next(second(drained.limit() / 0.2, 200, true)).phase())
@@ -161,11 +161,11 @@ class ControllerTest {
 
     /** As many calls a second as before, but of 700 ms. */
     private static Controller slower() {
-        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0, 1, 0));
+        return calm().next(new Window(400_000_000L, 40, 700 * MILLI, 100, 150, 0, 0, false, 150, 0, 1, 1));
     }
 
     private static Window quarterOfABaseline(long answered, long left) {
-        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0, 1, 0);
+        return new Window(25_000_000L, answered, 700 * MILLI, 150, 170, 0, 0, false, left, 0, 1, 1);
     }
 
     @Test
@@ -181,7 +181,7 @@ class ControllerTest {
     private static Controller held() {
         Controller controller = calm();
         for (int left = 60; controller.phase() == Phase.FREE && left < 400; left += 48) {
-            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1, 0));
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.HOLD);
         return controller;
@@ -189,14 +189,14 @@ class ControllerTest {
 
     /** So many calls of 50 ms or other ones end while a limit is to be reached, and 300 are left. */
     private static Window hanging(long answered, double millis) {
-        return new Window(4_000_000_000L, answered, millis * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 0);
+        return new Window(4_000_000_000L, answered, millis * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 1);
     }
 
     @Test
     void callsThatHangAlthoughNoOtherIsAdmittedAreNoQueue() {
         Controller controller = held();
         while (controller.phase() == Phase.HOLD) {
-            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, true, 300, 0, 1, 0));
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, true, 300, 0, 1, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.isOver(4_000_000_000L, 5, 0, 300)).isTrue();
@@ -216,11 +216,42 @@ class ControllerTest {
     void whetherCallsHangIsJudgedByThoseThatEndMeanwhile() {
         Controller controller = held();
         while (controller.phase() == Phase.HOLD) {
-            controller = controller.next(new Window(20_000_000L, 1, 95 * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 0));
+            controller = controller.next(new Window(20_000_000L, 1, 95 * MILLI, 300, 300, 0, 0, true, 300, 0, 1, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.next(hanging(5, 50)).phase()).isEqualTo(Phase.FREE);
         assertThat(controller.next(hanging(0, 0)).phase()).isEqualTo(Phase.FREE);
+    }
+
+    /** Of 100 calls half time out, and so many are left. */
+    private static Window halfTimedOut(int left) {
+        return new Window(250_000_000L, 50, 500 * MILLI, left, 300, 0, 50, false, left, 0, 1, 1);
+    }
+
+    @Test
+    void timeOutsLimitWhereOthersTakeTheirPlaces() {
+        Controller shortage = calm().next(halfTimedOut(300)).next(halfTimedOut(300));
+        assertThat(shortage.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(shortage.reason()).isEqualTo(Reason.LATE);
+        Controller past = calm().next(second(200, 50, false));
+        past = past.next(new Window(250_000_000L, 50, 50 * MILLI, 10, 13, 0, 0, false, 310, 0, 1, 1));
+        for (int left = 260; left > 0; left -= 50) {
+            past = past.next(halfTimedOut(left));
+            assertThat(past.phase()).isEqualTo(Phase.FREE);
+        }
+    }
+
+    /** Calls of one permit, and a share of calls of a hundred. */
+    @Test
+    void rareCallsOfManyPermitsChangeNoNumberOfAnswers() {
+        Controller controller = Controller.of(4, 1000);
+        for (int i = 0; i < 20; i++) {
+            controller =
+                    controller.next(new Window(1_000_000_000L, 400, 50 * MILLI, 20, 26, 0, 0, false, 20, 0, 50, 2));
+        }
+        assertThat(controller.isOver(35_000_000L, 32, 0, 20)).isTrue();
+        assertThat(controller.isOver(35_000_000L, 31, 0, 20)).isFalse();
+        assertThat(controller.watched()).isEqualTo(60);
     }
 
     @Test
@@ -229,7 +260,7 @@ class ControllerTest {
         assertThat(drained.isOver(4_000_000_000L, 0, 0, 20)).isTrue();
         assertThat(drained.isOver(3_999_000_000L, 0, 0, 20)).isFalse();
         assertThat(drained.isOver(4_000_000_000L, 3, 0, 20)).isFalse();
-        assertThat(drained.next(new Window(4_000_000_000L, 0, 0, 0, 0, 0, 0, true, 20, 0, 1, 0))
+        assertThat(drained.next(new Window(4_000_000_000L, 0, 0, 0, 0, 0, 0, true, 20, 0, 1, 1))
                         .phase())
                 .isEqualTo(Phase.FREE);
     }
@@ -277,7 +308,7 @@ class ControllerTest {
     /** As many in flight, and calls that are as slow. */
     private static Window stillStanding(int inFlight) {
         return new Window(
-                2_000_000_000L, 2L * inFlight, 500 * MILLI, inFlight, inFlight, 0, 0, true, inFlight, 0, 1, 0);
+                2_000_000_000L, 2L * inFlight, 500 * MILLI, inFlight, inFlight, 0, 0, true, inFlight, 0, 1, 1);
     }
 
     /** Late answers of a number in flight that stands still, as behind the threads of a server. */
@@ -287,7 +318,7 @@ class ControllerTest {
         controller = controller.next(second(80, 50, false));
         for (int i = 0; i < 10 && controller.phase() == Phase.FREE; i++) {
             controller =
-                    controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0, 1, 0));
+                    controller.next(new Window(200_000_000L, 80, 500 * MILLI, 200, 200, 0, 0, false, 199, 0, 1, 1));
         }
         assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
         assertThat(controller.cap()).isEqualTo(180);
@@ -304,13 +335,13 @@ class ControllerTest {
         Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
         for (int i = 0; i < 3; i++) {
             controller =
-                    controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0, 1, 0));
+                    controller.next(new Window(100_000_000L, 30, 900 * MILLI, 1000, 1000, 0, 0, true, 1000, 0, 1, 1));
             if (controller.phase() != Phase.FREE) {
                 break;
             }
         }
         assertThat(controller.found()).isEqualTo(20);
-        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0, 1, 0));
+        controller = controller.next(new Window(1_000_000_000L, 900, 900 * MILLI, 500, 1000, 0, 0, true, 20, 0, 1, 1));
         StringBuilder levels = new StringBuilder();
         for (int i = 0; i < 30 && controller.phase() != Phase.BELOW; i++) {
             levels.append(controller.found()).append(' ');
