@@ -28,11 +28,14 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
 
     private final LimitedMethods methods;
     private final RoutePatterns routes;
+    private final String dispatcher;
     private final LimitComponents components;
 
-    LimitedOperations(LimitedMethods methods, RoutePatterns routes, LimitComponents components) {
+    /** @param dispatcher the path of the dispatcher servlet, which documents leave out; empty if it has none */
+    LimitedOperations(LimitedMethods methods, RoutePatterns routes, String dispatcher, LimitComponents components) {
         this.methods = methods;
         this.routes = routes;
+        this.dispatcher = dispatcher;
         this.components = components;
     }
 
@@ -53,7 +56,8 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
         }
         document.getPaths()
                 .forEach((path, item) -> item.readOperationsMap()
-                        .forEach((method, operation) -> describe(operation, routes.limits(method.name(), path), true)));
+                        .forEach((method, operation) ->
+                                describe(operation, routes.limits(method.name(), dispatcher, path), true)));
         if (document.getComponents() == null) {
             document.setComponents(new Components());
         }

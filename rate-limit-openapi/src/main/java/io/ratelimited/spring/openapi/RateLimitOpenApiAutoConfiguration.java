@@ -20,7 +20,9 @@ import org.springframework.context.annotation.Condition;
 import org.springframework.context.annotation.ConditionContext;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
 import org.springframework.core.type.AnnotatedTypeMetadata;
+import org.springframework.util.StringUtils;
 import org.springframework.web.method.HandlerMethod;
 
 /** Wires the OpenAPI document, where there is springdoc and {@code rate-limit.http.open-api} is not false. */
@@ -42,8 +44,14 @@ public final class RateLimitOpenApiAutoConfiguration {
             LimitedMethods methods,
             RoutePatterns routes,
             RateLimitProperties properties,
-            ObjectProvider<RateLimitHeaderWriter> writers) {
-        return new LimitedOperations(methods, routes, new LimitComponents(properties.http(), writers.getIfAvailable()));
+            ObjectProvider<RateLimitHeaderWriter> writers,
+            Environment environment) {
+        String dispatcher = environment.getProperty("spring.mvc.servlet.path", "");
+        return new LimitedOperations(
+                methods,
+                routes,
+                StringUtils.trimTrailingCharacter(dispatcher, '/'),
+                new LimitComponents(properties.http(), writers.getIfAvailable()));
     }
 
     /** Reads the property as any other: {@code off} is false, too. */

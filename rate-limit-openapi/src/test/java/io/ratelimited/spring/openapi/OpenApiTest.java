@@ -34,6 +34,7 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.env.Environment;
 import org.springframework.stereotype.Component;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
@@ -195,14 +196,16 @@ class OpenApiTest {
         arguments.addAll(List.of(properties));
         try (ConfigurableApplicationContext context =
                 new SpringApplicationBuilder(App.class).web(type).run(arguments.toArray(String[]::new))) {
-            return get(context.getEnvironment().getRequiredProperty("local.server.port"));
+            Environment environment = context.getEnvironment();
+            return get(environment.getRequiredProperty("local.server.port")
+                    + environment.getProperty("spring.mvc.servlet.path", ""));
         }
     }
 
-    private static String get(String port) throws IOException, InterruptedException {
+    private static String get(String server) throws IOException, InterruptedException {
         return HttpClient.newHttpClient()
                 .send(
-                        HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/v3/api-docs"))
+                        HttpRequest.newBuilder(URI.create("http://localhost:" + server + "/v3/api-docs"))
                                 .build(),
                         BodyHandlers.ofString())
                 .body();
@@ -350,13 +353,25 @@ class OpenApiTest {
                 .containsKey("violated-policies");
     }
 
+    /** In another case, or with the path of the dispatcher servlet. So does an exclusion, which is read as for requests. */
     @Test
     void aRouteOfAnotherSpellingIsShownBecauseItCounts() throws Exception {
         String document = document(
                 WebApplicationType.SERVLET,
+                "--spring.mvc.servlet.path=/api",
                 "--rate-limit.routes[1].path=/CASED/",
-                "--rate-limit.routes[1].limits=route");
+                "--rate-limit.routes[1].limits=route",
+                "--rate-limit.routes[2].path=/api/**",
+                "--rate-limit.routes[2].methods=POST",
+                "--rate-limit.routes[2].limits=route",
+                "--rate-limit.routes[3].path=/api/{any:open|unlimited}",
+                "--rate-limit.routes[3].exclude=/api/unlimited",
+                "--rate-limit.routes[3].limits=route");
         assertThat(responses(document, "get", "/cased")).containsOnlyKeys("200", "429");
+        assertThat(responses(document, "get", "/routed/{id}")).containsOnlyKeys("200", "429");
+        assertThat(responses(document, "post", "/routed/{id}")).containsOnlyKeys("200", "429");
+        assertThat(responses(document, "get", "/open")).containsOnlyKeys("200", "429");
+        assertThat(responses(document, "get", "/unlimited")).containsOnlyKeys("200");
     }
 
     @ParameterizedTest

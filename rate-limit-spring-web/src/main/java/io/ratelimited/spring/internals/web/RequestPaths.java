@@ -51,6 +51,17 @@ public record RequestPaths(
         return new RequestPaths(readings(sent, null), List.of(), null);
     }
 
+    /** The paths of requests to an operation of the dispatcher servlet. */
+    static RequestPaths ofTemplate(String dispatcher, String template) {
+        if (dispatcher.isEmpty()) {
+            return of(PathContainer.parsePath(template));
+        }
+        return new RequestPaths(
+                readings(PathContainer.parsePath(dispatcher + template), null),
+                readings(PathContainer.parsePath(template), null),
+                dispatcher);
+    }
+
     /**
      * The readings of one path.
      *

@@ -12,7 +12,6 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
-import org.springframework.http.server.PathContainer;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.accept.SemanticApiVersionParser;
 import org.springframework.web.util.pattern.PathPattern;
@@ -211,14 +210,16 @@ public final class RoutePatterns {
     /**
      * The limits of the routes that requests of an operation belong to.
      *
-     * @param template a path as documents have it, with variables such as {@code {id}} that are not constrained
+     * @param dispatcher the path of the dispatcher servlet; empty if it serves the whole application
+     * @param template a path within that servlet as documents have it, with variables such as {@code {id}} that are not
+     *     constrained
      */
-    public List<ConfiguredLimit> limits(String method, String template) {
-        PathContainer path = PathContainer.parsePath(template);
+    public List<ConfiguredLimit> limits(String method, String dispatcher, String template) {
+        RequestPaths path = RequestPaths.ofTemplate(dispatcher, template);
         return routes.stream()
                 .filter(candidate -> candidate.hasMethod(method)
-                        && candidate.unconstrained().matches(path)
-                        && !isExcluded(candidate, method, RequestPaths.of(path), false))
+                        && path.mayMatch(candidate.unconstrained())
+                        && !isExcluded(candidate, method, path, false))
                 .flatMap(Route::limits)
                 .toList();
     }
