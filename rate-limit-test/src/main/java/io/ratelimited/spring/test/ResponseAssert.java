@@ -31,7 +31,10 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
         return this;
     }
 
-    /** Fails if the status is 429, or the body is the problem detail of a rejection. */
+    /**
+     * Fails if the status is 429, or that of another error with the problem detail of a rejection. The body of a response with a
+     * status below 400 is not read: it may be a stream without end.
+     */
     public ResponseAssert<A> isNotRateLimited() {
         response.isNotRateLimited();
         return this;
@@ -39,7 +42,7 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
 
     /**
      * Fails unless the problem detail names this limit; the body must be text, bytes or a {@code ProblemDetail}. For an HTML
-     * page, the header {@code RateLimit} is read instead.
+     * page, and for a response with a status below 400, the header {@code RateLimit} is read instead.
      */
     public ResponseAssert<A> by(String limit) {
         response.by(limit);

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.assertj.core.api.WritableAssertionInfo;
 import org.assertj.core.error.BasicErrorMessageFactory;
@@ -16,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * The limits that a response states, whichever client received it.
  *
  * @param header the first value of a field
- * @param body text, bytes, or an object that a converter made; read only if it is needed
+ * @param body text, bytes, or an object that a converter made; read only of errors, because others may be streams without end
  */
 record ResponseFacts(
         WritableAssertionInfo info,
@@ -28,6 +29,12 @@ record ResponseFacts(
     private static final List<String> REJECTIONS =
             List.of("#quota-exceeded", "#abnormal-usage-detected", "#temporary-reduced-capacity");
 
+    private static final String LIST = "violated-policies";
+
+    private static final Pattern JSON_LIST = Pattern.compile('"' + LIST + "\"\\s*:\\s*\\[");
+    private static final Pattern JSON_ITEM = Pattern.compile("\\G\\s*\"((?:[^\"\\\\]++|\\\\.)*+)\"\\s*,?");
+    private static final Pattern JSON_ESCAPE = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|(.))");
+
     private static final Pattern REMAINING = Pattern.compile(";r=(\\d+)");
 
     void isRateLimited(int expected) {
@@ -35,26 +42,60 @@ record ResponseFacts(
     }
 
     void isNotRateLimited() {
-        String body = text();
         require(
-                status != 429 && REJECTIONS.stream().noneMatch(body::contains),
+                status != 429 && REJECTIONS.stream().noneMatch(text(bodyOfError())::contains),
                 "a response that is not a rejection by a rate limit");
     }
 
     /**
-     * The list of the problem detail, as JSON or as the text of an object or a map. A page for a browser has none: there the
-     * limit is the one in {@code RateLimit} whose time is that of {@code Retry-After}.
+     * The list of the problem detail of an error, as JSON or as the text of an object or a map. A page for a browser has none:
+     * there the limit is the one in {@code RateLimit} whose time is that of {@code Retry-After}.
      */
     void by(String limit) {
-        String body = text();
-        Pattern named = body.contains("violated-policies")
-                ? Pattern.compile(
-                        "violated-policies\"?[:=]\\s*\\[([^]]*,)?\\s*\"?" + Pattern.quote(limit) + "\"?\\s*[],]")
-                : Pattern.compile("(^|, )" + Pattern.quote(LimitHeaders.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)");
-        String field = header.apply("RateLimit");
-        boolean found = named.matcher(body.contains("violated-policies") ? body : field == null ? "" : field)
-                .find();
+        Object value = bodyOfError();
+        String text = text(value);
+        boolean found;
+        if (text.contains(LIST)) {
+            boolean isObject = !(value instanceof CharSequence || value instanceof byte[]);
+            found = namesInJson(text).contains(limit) || (isObject && isInObject(text, limit));
+        } else {
+            String field = header.apply("RateLimit");
+            found = field != null
+                    && Pattern.compile(
+                                    "(^|, )" + Pattern.quote(LimitHeaders.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)")
+                            .matcher(field)
+                            .find();
+        }
         require(found, "violated-policies, or RateLimit with the time of Retry-After, to name '" + limit + "'");
+    }
+
+    private static List<String> namesInJson(String text) {
+        Matcher list = JSON_LIST.matcher(text);
+        return list.find()
+                ? JSON_ITEM
+                        .matcher(text)
+                        .region(list.end(), text.length())
+                        .results()
+                        .map(item -> unescaped(item.group(1)))
+                        .toList()
+                : List.of();
+    }
+
+    /** Serializers may escape any character. */
+    private static String unescaped(String json) {
+        return JSON_ESCAPE
+                .matcher(json)
+                .replaceAll(escape -> Matcher.quoteReplacement(
+                        escape.group(1) == null
+                                ? escape.group(2)
+                                : String.valueOf((char) Integer.parseInt(escape.group(1), 16))));
+    }
+
+    /** The text of a list has its elements as they are, separated by a comma and a space. */
+    private static boolean isInObject(String text, String limit) {
+        return Pattern.compile(LIST + "[:=]\\s*\\[(?:[^]]*, )?" + Pattern.quote(limit) + "(?:, [^]]*)?]")
+                .matcher(text)
+                .find();
     }
 
     private String time() {
@@ -87,8 +128,15 @@ record ResponseFacts(
         require(least != null && least == expected, expected + " remaining in RateLimit or X-RateLimit-Remaining");
     }
 
-    private String text() {
-        Object value = body.get();
+    private @Nullable Object bodyOfError() {
+        return isError() ? body.get() : null;
+    }
+
+    private boolean isError() {
+        return status >= 400;
+    }
+
+    private static String text(@Nullable Object value) {
         return value instanceof byte[] bytes ? new String(bytes, StandardCharsets.UTF_8) : String.valueOf(value);
     }
 
@@ -100,13 +148,14 @@ record ResponseFacts(
                             ? stated
                             : new BasicErrorMessageFactory(
                                             "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After:"
-                                                    + " %s%n  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
+                                                    + " %s%n  RateLimit: %s%n  X-RateLimit-Remaining: %s"
+                                                    + (isError() ? "%n  body: %s" : ""),
                                             expected,
                                             status,
                                             header.apply("Retry-After"),
                                             header.apply("RateLimit"),
                                             header.apply("X-RateLimit-Remaining"),
-                                            text())
+                                            text(bodyOfError()))
                                     .create(info.description(), info.representation()));
         }
     }

@@ -17,8 +17,13 @@ import java.util.concurrent.CompletionException;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.springframework.http.HttpStatus;
+import org.springframework.http.MediaType;
 import org.springframework.http.ProblemDetail;
 import org.springframework.http.ResponseEntity;
+import org.springframework.test.web.reactive.server.WebTestClient;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
+import reactor.core.publisher.Flux;
 
 /** What assertions accept, and what they say of the rest. */
 class RateLimitAssertionsTest {
@@ -117,7 +122,8 @@ class RateLimitAssertionsTest {
                 () -> assertThat(ResponseEntity.ok("fine")).isRateLimited(),
                 "status 429",
                 "status: 200",
-                "body: \"fine\"");
+                "RateLimit: null");
+        fails(() -> assertThat(ResponseEntity.badRequest().body("wrong")).isRateLimited(), "body: \"wrong\"");
         fails(() -> assertThat(refused).isNotRateLimited(), "not a rejection", "status: 429");
         fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "not a rejection", "status: 503");
         fails(() -> assertThat(refused).by("log"), "violated-policies, or RateLimit", "to name 'log'");
@@ -139,6 +145,48 @@ class RateLimitAssertionsTest {
         }
         assertThat(ResponseEntity.status(503).body("{\"type\":\"about:blank\"}"))
                 .isNotRateLimited();
+    }
+
+    /** Reading it would fail after the timeout of the client. */
+    @Test
+    void aStreamWithoutEndIsNotRead() {
+        WebTestClient client = WebTestClient.bindToController(new Events()).build();
+        assertThat(client.get().uri("/events").exchange()).isNotRateLimited().noRetryAfter();
+        fails(() -> assertThat(client.get().uri("/events").exchange()).isRateLimited(), "status 429", "status: 200");
+        fails(() -> assertThat(client.get().uri("/events").exchange()).by("login"), "to name 'login'", "status: 200");
+    }
+
+    @RestController
+    static class Events {
+
+        @GetMapping(path = "/events", produces = MediaType.TEXT_EVENT_STREAM_VALUE)
+        Flux<String> events() {
+            return Flux.concat(Flux.just("one"), Flux.never());
+        }
+    }
+
+    /** Serializers escape different characters; the text of an object escapes none. */
+    @Test
+    void ofNamesWithCharactersOfLists() {
+        String json =
+                "{\"violated-policies\": [ \"a,b\", \"we\\\"ird]; r\", \"b\\\\\" , \"gr\\u00F6\\/n\",\"last\"], \"x\": [\"c\"]}";
+        assertThat(refused(429).body(json))
+                .by("a,b")
+                .by("we\"ird]; r")
+                .by("b\\")
+                .by("grö/n")
+                .by("last");
+        for (String other : List.of("a", "b", "we", "ird]; r", "x", "c", "a,b\", \"we\"ird]; r", "")) {
+            fails(() -> assertThat(refused(429).body(json)).by(other), "to name '" + other + "'");
+        }
+        ResponseEntity<Map<String, List<String>>> converted =
+                refused(429).body(Map.of("violated-policies", List.of("a,b", "we\"ird", "last")));
+        assertThat(converted).by("a,b").by("we\"ird").by("last");
+        for (String other : List.of("a", "b", "we", "ird")) {
+            fails(() -> assertThat(converted).by(other), "to name '" + other + "'");
+        }
+        String unquoted = "{violated-policies=[login]}";
+        fails(() -> assertThat(refused(429).body(unquoted)).by("login"), "to name 'login'");
     }
 
     /** A browser gets a page, which names no limit. */
