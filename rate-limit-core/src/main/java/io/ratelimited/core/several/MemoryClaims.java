@@ -46,13 +46,14 @@ final class MemoryClaims {
         boolean places = hasPlaces(stated);
         Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
         int last = claims.length - 1;
-        int locked = places || mayComeBack(claims, othersWaitNanos > 0 || queued) ? claims.length : last;
+        boolean mayWait = places || othersWaitNanos > 0 || queued || mayWait(claims);
+        int locked = places || (mayWait && mayComeBack(claims[last])) ? claims.length : last;
         while (true) {
             @Nullable Decision[] refusals = askAll(claims, members);
             if (refusals != null) {
                 return AllOf.refused(claims, refusals);
             }
-            int refused = reserveLocked(claims, members, locked, places, othersWaitNanos, queued);
+            int refused = reserveLocked(claims, members, locked, places, mayWait, othersWaitNanos, queued);
             if (refused < 0) {
                 return null;
             }
@@ -63,14 +64,18 @@ final class MemoryClaims {
         }
     }
 
-    /** Returns whether the call may wait for the last claim, or for another one while that is {@linkplain #hold held}. */
-    private static boolean mayComeBack(Claim[] claims, boolean othersWait) {
-        Claim last = claims[claims.length - 1];
-        boolean mayWait = othersWait;
+    private static boolean mayWait(Claim[] claims) {
         for (Claim claim : claims) {
-            mayWait |= claim.maxWaitNanos() > 0;
+            if (claim.maxWaitNanos() > 0) {
+                return true;
+            }
         }
-        return mayWait && (last.maxWaitNanos() > 0 || last.limiter().limit().block() != null);
+        return false;
+    }
+
+    /** Returns whether a call that may wait waits for the last claim, or for another one while that is {@linkplain #hold held}. */
+    private static boolean mayComeBack(Claim last) {
+        return last.maxWaitNanos() > 0 || last.limiter().limit().block() != null;
     }
 
     /** Holds what another limit for which the call waits may have it give back. */
@@ -105,14 +110,24 @@ final class MemoryClaims {
 
     /** As {@link #reserveAsked}, with the locks of the first claims. */
     private static int reserveLocked(
-            Claim[] claims, Reservation[] members, int locked, boolean places, long othersWaitNanos, boolean queued) {
+            Claim[] claims,
+            Reservation[] members,
+            int locked,
+            boolean places,
+            boolean mayWait,
+            long othersWaitNanos,
+            boolean queued) {
         long locks = 0;
         for (int i = 0; i < locked; i++) {
             locks |= 1L << ((MemoryLimiter) claims[i].limiter()).lock(members[i]);
         }
         JointLocks.lock(locks, places);
         try {
-            return reserveAsked(claims, members, places, othersWaitNanos, queued);
+            int refused = reserveAsked(claims, members, places, othersWaitNanos, queued);
+            if (mayWait && refused < 0) {
+                hold(members, othersWaitNanos > 0 || queued);
+            }
+            return refused;
         } finally {
             JointLocks.unlock(locks, places);
         }
@@ -169,9 +184,6 @@ final class MemoryClaims {
             if (places && refused < 0) {
                 long wait = Math.max(othersWaitNanos, longestWait(claims, members));
                 refused = reservePlaces(claims, members, wait, queued);
-            }
-            if (refused < 0) {
-                hold(members, othersWaitNanos > 0 || queued);
             }
             decided = refused < 0;
             return refused;

@@ -383,14 +383,15 @@ public class CellRateLimiter implements MemoryLimiter {
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = current();
-            long read = now(current);
+            boolean calendar = current.followsCalendar();
+            long read = clock.now(calendar);
             Cell cell = key == null ? whole.single : cells().get(key, current, read);
             if (cell.parameters() != current && isOfOthers(key, cell, current)) {
                 follow(key);
                 continue;
             }
             long now = now(cell, current, read);
-            long held = held(cell);
+            long held = calendar ? clock.held() : 0;
             long outcome = cell.reserve(permits, now, maxWait - held, reservation);
             if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
                 follow(key);
@@ -575,8 +576,9 @@ public class CellRateLimiter implements MemoryLimiter {
                 : clock.read(calendar);
         long read = clock.now(calendar, shown);
         Cell cell = key == null ? whole.single : cells().get(key, current, read);
+        long held = calendar ? clock.held() : 0;
         long outcome = cell.parameters() == current
-                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos) - held(cell))
+                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos) - held)
                 : Cell.MOVED;
         if (outcome >= 0) {
             asked.asked(cell, shown);
@@ -607,8 +609,9 @@ public class CellRateLimiter implements MemoryLimiter {
         }
         Cell cell = reservation.asked();
         if (cell != null) {
-            long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
-            long held = held(cell);
+            boolean calendar = cell.parameters().followsCalendar();
+            long now = clock.now(calendar, reservation.read());
+            long held = calendar ? clock.held() : 0;
             long maxWait = waitingRoom.longestWait(reservation.key(), maxWaitNanos) - held;
             long outcome = cell.reserve(reservation.permits(), now, maxWait, reservation);
             if (outcome >= 0) {
@@ -654,10 +657,11 @@ public class CellRateLimiter implements MemoryLimiter {
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = current();
-            long read = now(current);
+            boolean calendar = current.followsCalendar();
+            long read = clock.now(calendar);
             Cell cell = seen(key, current, read);
             long now = now(cell, current, read);
-            long held = held(cell);
+            long held = calendar ? clock.held() : 0;
             long outcome = cell.peek(permits, now, maxWait - held);
             if (outcome < 0 && outcome != Cell.MOVED && isOutdated(cell)) {
                 continue;
@@ -666,7 +670,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 continue;
             }
             Decision decision =
-                    outcome == Cell.MOVED ? null : decision(cell, now, outcome > 0 ? outcome + held : outcome);
+                    outcome == Cell.MOVED ? null : decision(cell, now, outcome > 0 ? outcome + held : outcome, held);
             if (decision != null) {
                 return decision;
             }
@@ -691,11 +695,6 @@ public class CellRateLimiter implements MemoryLimiter {
     private long now(Cell cell, CellParameters current, long read) {
         CellParameters own = cell.parameters();
         return own == current ? read : now(own);
-    }
-
-    /** By how much longer a wait is than it is in the time of a cell, which is that of a wall clock that may be held. */
-    private long held(Cell cell) {
-        return cell.parameters().followsCalendar() ? clock.held() : 0;
     }
 
     /** Returns whether another call may have been decided at a later time, at which this rejected call would be admitted. */
@@ -756,9 +755,10 @@ public class CellRateLimiter implements MemoryLimiter {
     Decision describe(@Nullable Object key, long outcome) {
         while (true) {
             CellParameters current = current();
-            long read = now(current);
+            boolean calendar = current.followsCalendar();
+            long read = clock.now(calendar);
             Cell cell = seen(key, current, read);
-            Decision decision = decision(cell, now(cell, current, read), outcome);
+            Decision decision = decision(cell, now(cell, current, read), outcome, calendar ? clock.held() : 0);
             if (decision != null) {
                 return decision;
             }
@@ -766,11 +766,15 @@ public class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    /** The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing. */
-    private @Nullable Decision decision(Cell cell, long now, long outcome) {
+    /**
+     * The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing.
+     *
+     * @param held by how much longer times are than they are in the time of the cell, which is that of a wall clock that may be held
+     */
+    private @Nullable Decision decision(Cell cell, long now, long outcome, long held) {
         boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
         long toFull = cell.nanosToFull(now);
-        toFull += toFull > 0 && toFull < Long.MAX_VALUE ? held(cell) : 0;
+        toFull += toFull > 0 && toFull < Long.MAX_VALUE ? held : 0;
         long remaining = cell.remaining(now);
         if (cell.peek(1, now, 0) == Cell.MOVED) {
             return null;
