@@ -42,9 +42,9 @@ public enum Algorithm {
      */
     GCRA(Family.BUCKET),
     /**
-     * At most the permits of {@code rate} in each period of at least 1 ms. Windows follow the current wall clock in {@code zone} (default
-     * UTC): days start at midnight, hours at the full hour. When daylight saving time starts or ends, a window of more than
-     * an hour is shorter or longer. The only algorithm for a rate per week, month or year, whose windows start at midnight of
+     * At most the permits of {@code rate} in each period of at least 1 ms. Windows follow the current wall clock in
+     * {@code zone} (default UTC): days start at midnight, hours at the full hour. When daylight saving time starts or ends, a
+     * window of more than an hour is shorter or longer. The only algorithm for a rate per week, month or year, whose windows start at midnight of
      * {@code startsOn}. Two bursts around a boundary can together use twice the permits. A clock that steps back by at
      * most a window does not reopen it: the time of the limit stands still until the clock has caught up. After a larger step,
      * a key that is more than a window ahead continues in the window that the clock shows, with its used permits. A call that

@@ -49,9 +49,9 @@ public interface Call {
     }
 
     /**
-     * Returns whether other limits of the call decide later, or may have it wait, so that its permits may be refunded because of them. Until the
-     * caller {@link Reservation#keep keeps} or refunds them, a rejection that they may have caused is not a violation.
-     * Otherwise they count like the permits of any other call.
+     * Returns whether other limits of the call decide later, or may have it wait, so that its permits may be refunded because
+     * of them. Until the caller {@link Reservation#keep keeps} or refunds them, a rejection that they may have caused is not a
+     * violation. Otherwise they count like the permits of any other call.
      */
     default boolean isUndecided() {
         return false;

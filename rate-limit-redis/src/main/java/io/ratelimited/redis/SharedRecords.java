@@ -44,8 +44,8 @@ import org.jspecify.annotations.Nullable;
  *       the later writes, one by one; any other node reads the whole record. So a copy always equals the record at one
  *       version.
  *   <li>Of two entries with the same key, the one with the larger version applies. An entry that was removed or has ended is
- *       kept for an hour, because another node may know the one that it replaced. A node that reads the whole record writes back entries that Redis lacks, or has in an older version, for example after
- *       a failover or a restart without its data.
+ *       kept for an hour, because another node may know the one that it replaced. A node that reads the whole record writes
+ *       back entries that Redis lacks, or has in an older version, for example after a failover or a restart without its data.
  *   <li>A node that was disconnected for more than half of that hour takes the record from Redis, and writes nothing back.
  * </ol>
  */

@@ -123,11 +123,7 @@ final class MemoryClaims {
         }
         JointLocks.lock(locks, places);
         try {
-            int refused = reserveAsked(claims, members, places, othersWaitNanos, queued);
-            if (mayWait && refused < 0) {
-                hold(members, othersWaitNanos > 0 || queued);
-            }
-            return refused;
+            return reserveAsked(claims, members, places, mayWait, othersWaitNanos, queued);
         } finally {
             JointLocks.unlock(locks, places);
         }
@@ -173,10 +169,16 @@ final class MemoryClaims {
      * Reserves all claims that have been asked for, or none.
      *
      * @param places whether some of them are places for calls in flight, which come last
+     * @param mayWait whether the call may wait for one of its limits
      * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */
     private static int reserveAsked(
-            Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos, boolean queued) {
+            Claim[] claims,
+            Reservation[] members,
+            boolean places,
+            boolean mayWait,
+            long othersWaitNanos,
+            boolean queued) {
         int refused = -1;
         boolean decided = false;
         try {
@@ -184,6 +186,9 @@ final class MemoryClaims {
             if (places && refused < 0) {
                 long wait = Math.max(othersWaitNanos, longestWait(claims, members));
                 refused = reservePlaces(claims, members, wait, queued);
+            }
+            if (mayWait && refused < 0) {
+                hold(members, othersWaitNanos > 0 || queued);
             }
             decided = refused < 0;
             return refused;

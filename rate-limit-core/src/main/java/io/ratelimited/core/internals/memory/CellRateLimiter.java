@@ -769,9 +769,9 @@ public class CellRateLimiter implements MemoryLimiter {
     /**
      * The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing.
      *
-     * @param held by how much longer times are than they are in the time of the cell, which is that of a wall clock that may be held
+     * @param held nanoseconds by which times are longer than in the time of the cell: that of a wall clock, which may be held
      */
-    private @Nullable Decision decision(Cell cell, long now, long outcome, long held) {
+    private static @Nullable Decision decision(Cell cell, long now, long outcome, long held) {
         boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
         long toFull = cell.nanosToFull(now);
         toFull += toFull > 0 && toFull < Long.MAX_VALUE ? held : 0;

@@ -99,11 +99,13 @@ public final class RateLimitAspect implements MethodInterceptor {
      * that does not block may call it later, on another thread: its own annotation says that it has been counted.
      */
     private boolean isCounted(LimitedCall method, Method called, @Nullable Object target) {
+        if (this != WOVEN) {
+            return false;
+        }
         Method overriding = method.method();
         // A proxy hands a call of a default method on to the body in its interface.
         boolean ofProxy = target != null && Proxy.isProxyClass(target.getClass());
-        return this == WOVEN
-                && (ofProxy || !overriding.equals(called))
+        return (ofProxy || !overriding.equals(called))
                 && (CountedCall.isCurrent(overriding, target)
                         || (!ofProxy && !method.blocks() && RateLimitAdvisor.isSeenByAspect(overriding)));
     }
