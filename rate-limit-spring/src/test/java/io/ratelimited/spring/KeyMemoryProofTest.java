@@ -41,6 +41,9 @@ class KeyMemoryProofTest {
             .block(Duration.ofHours(1))
             .build();
 
+    private static final Limit WINDOW =
+            Limit.of("keys", Algorithm.SLIDING_WINDOW).rate("5/h").build();
+
     static Stream<Arguments> limits() {
         return Stream.of(
                 arguments(BLOCKS, false),
@@ -49,6 +52,15 @@ class KeyMemoryProofTest {
                 arguments(LOG.toBuilder().charged(true).build(), false),
                 arguments(Limit.of("keys", Algorithm.SLIDING_LOG).rate("20/h").build(), false),
                 arguments(LOG.toBuilder().rate("20/h").build(), false),
+                arguments(WINDOW, false),
+                arguments(WINDOW.toBuilder().block(Duration.ofHours(1)).build(), false),
+                arguments(WINDOW.toBuilder().slots(1_000).build(), false),
+                arguments(
+                        WINDOW.toBuilder()
+                                .slots(1_000)
+                                .block(Duration.ofHours(1))
+                                .build(),
+                        false),
                 arguments(Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("5/h").build(), true));
     }
 
@@ -57,8 +69,9 @@ class KeyMemoryProofTest {
     void keysAndBlocksTakeNoMoreThanTheSizingCounts(Limit limit, boolean numbers) {
         long before = used();
         ManualTicker ticker = new ManualTicker();
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, MAXIMUM);
-        for (int key = 0; key < 5 * MAXIMUM; key++) {
+        int maximum = limit.slots() > 10 ? MAXIMUM / 10 : MAXIMUM;
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, maximum);
+        for (int key = 0; key < 5 * maximum; key++) {
             String text = "%064d".formatted(key);
             // Of each caller another number.
             RateLimiter caller =
@@ -71,7 +84,7 @@ class KeyMemoryProofTest {
                 }
             }
         }
-        long most = KeyMemory.bytesPerKey(limit, numbers) * MAXIMUM;
+        long most = KeyMemory.bytesPerKey(limit, numbers) * maximum;
         // The cache removes keys in a thread of its own.
         Threads.until(() -> used() - before <= most);
         assertThat(limiter.keys()).isPositive();

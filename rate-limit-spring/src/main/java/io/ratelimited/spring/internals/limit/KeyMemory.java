@@ -1,6 +1,5 @@
 package io.ratelimited.spring.internals.limit;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.util.Collection;
@@ -25,6 +24,8 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
     private static final long BYTES_OF_NUMBERS = 3 * 560;
     /** Bytes of a log without calls, in addition to those of another cell ({@code KeyMemoryProofTest}). */
     private static final long BYTES_OF_LOG = 64;
+    /** Bytes of a window without slots, in addition to those of another cell ({@code KeyMemoryProofTest}). */
+    private static final long BYTES_OF_WINDOW = 160;
     /** Instants of one key at which it was charged: as in {@code Charges}. */
     private static final long INSTANTS = 32;
 
@@ -72,20 +73,28 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
     /**
      * Bytes of a key at the most, with those of two keys that were evicted. A log keeps a time and a number for each call, which takes one
-     * permit at least, and nothing while it is unlimited; logs of callers with larger numbers take more. With blocks, each of the three may
-     * have a second log, of what the key itself was charged.
+     * permit at least, and nothing while it is unlimited; logs of callers with larger numbers take more. A window keeps a number for each
+     * slot. With blocks, each of the three may have a second log or window, of what the key itself was charged.
      *
      * @param numbers whether each caller may have its own numbers
      */
     public static long bytesPerKey(Limit limit, boolean numbers) {
-        long logs = limit.block() == null ? 3 : 6;
         return BYTES_PER_KEY
                 + (numbers ? BYTES_OF_NUMBERS : 0)
                 + (limit.block() == null ? 0 : BYTES_OF_BLOCKS)
                 + (limit.blocksByCharge() ? bytesOfCharges(limit) : 0)
-                + (limit.algorithm() == Algorithm.SLIDING_LOG && !limit.isUnlimited()
-                        ? logs * (BYTES_OF_LOG + 2 * Long.BYTES * limit.rate().permits())
-                        : 0);
+                + (limit.block() == null ? 3 : 6) * bytesOfCalls(limit);
+    }
+
+    private static long bytesOfCalls(Limit limit) {
+        return switch (limit.algorithm()) {
+            case SLIDING_LOG ->
+                limit.isUnlimited()
+                        ? 0
+                        : BYTES_OF_LOG + 2 * Long.BYTES * limit.rate().permits();
+            case SLIDING_WINDOW -> BYTES_OF_WINDOW + Long.BYTES * limit.slots();
+            default -> 0;
+        };
     }
 
     private static long bytesOfCharges(Limit limit) {

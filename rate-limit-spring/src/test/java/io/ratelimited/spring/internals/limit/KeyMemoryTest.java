@@ -25,6 +25,19 @@ class KeyMemoryTest {
         assertThat(KeyMemory.bytesPerKey(charged("unlimited"), false)).isEqualTo(few);
     }
 
+    @Test
+    void aWindowTakesMoreForEachOfItsSlots() {
+        Limit window = Limit.of("keys", Algorithm.SLIDING_WINDOW).rate("5/h").build();
+        Limit larger = window.toBuilder().slots(1_000).build();
+        assertThat(KeyMemory.bytesPerKey(larger, false))
+                .isEqualTo(KeyMemory.bytesPerKey(window, false) + 3 * 8 * (1_000 - window.slots()));
+        KeyMemory small = new KeyMemory(null, 256 << 20);
+        assertThat(small.maximumKeys(larger, false, 1) * KeyMemory.bytesPerKey(larger, false))
+                .isLessThanOrEqualTo(256 << 20);
+        assertThat(small.maximumKeys(window, false, 1) * KeyMemory.bytesPerKey(window, false))
+                .isLessThanOrEqualTo(128 << 20);
+    }
+
     private static Limit charged(String rate) {
         return log(rate).charged(true).block(Duration.ofHours(1)).build();
     }
