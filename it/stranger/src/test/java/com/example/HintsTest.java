@@ -9,6 +9,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.MatchResult;
@@ -54,10 +55,12 @@ class HintsTest {
                 .isSubsetOf(hinted());
     }
 
-    /** What keeps keys. */
+    /** What keeps keys: logs in a cache bounded by weight, all else in one bounded by number. */
     public static void main(String[] arguments) {
-        Limit limit = Limit.of("hints", Algorithm.TOKEN_BUCKET).rate("5/s").build();
-        new InMemoryRateLimiter(limit, new ManualTicker(), 100).tryAcquire("ann", 1);
+        for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.SLIDING_LOG)) {
+            Limit limit = Limit.of("hints", algorithm).rate("5/s").build();
+            new InMemoryRateLimiter(limit, new ManualTicker(), 100).tryAcquire("ann", 1);
+        }
     }
 
     private static Set<String> hinted() {

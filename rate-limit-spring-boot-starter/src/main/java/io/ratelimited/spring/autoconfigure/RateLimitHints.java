@@ -42,11 +42,8 @@ import org.springframework.util.ReflectionUtils;
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
     private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
-    /**
-     * Classes that the copy of Caffeine loads by name for caches bounded by number, and perhaps by the time of writes or
-     * uses.
-     */
-    private static final List<String> CACHES = List.of("SSMS", "PSMS", "SSMSW", "PSWMS", "SSMSA", "PSAMS");
+    /** Classes that the copy of Caffeine loads by name for caches bounded by number or by weight. */
+    private static final List<String> CACHES = List.of("SSMS", "PSMS", "SSMW", "PSMW");
 
     private static final List<LimitProperty> EXPRESSIONS = List.of(
             LimitProperty.KEY,
