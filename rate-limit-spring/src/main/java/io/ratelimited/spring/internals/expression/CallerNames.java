@@ -101,7 +101,7 @@ public final class CallerNames {
     }
 
     /** The caller that the security context of this thread knows; null for one who is not logged in. */
-    static @Nullable Principal ofThread() {
+    public static @Nullable Principal ofThread() {
         return SECURITY ? Security.ofThread() : null;
     }
 

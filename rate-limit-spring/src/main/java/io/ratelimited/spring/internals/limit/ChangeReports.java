@@ -4,6 +4,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimitResetEvent;
+import io.ratelimited.spring.internals.expression.CallerNames;
 import io.ratelimited.spring.internals.request.RequestFacts;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.PropertyText;
@@ -23,9 +24,6 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationEventPublisher;
-import org.springframework.security.authentication.AnonymousAuthenticationToken;
-import org.springframework.security.core.context.SecurityContextHolder;
-import org.springframework.util.ClassUtils;
 
 /**
  * Reports changes and resets, and their authors, when they are in force: by a line in the log, and a {@link
@@ -34,9 +32,6 @@ import org.springframework.util.ClassUtils;
 public final class ChangeReports {
 
     private static final LogText.Lines LOG = LogText.lines(ChangeReports.class);
-
-    private static final boolean SPRING_SECURITY = ClassUtils.isPresent(
-            "org.springframework.security.core.context.SecurityContextHolder", ChangeReports.class.getClassLoader());
 
     private final ApplicationEventPublisher events;
     /** Changes in the order in which they came into force, until they are reported. */
@@ -56,8 +51,8 @@ public final class ChangeReports {
      */
     public static @Nullable String author(@Nullable RequestFacts request) {
         Principal caller = ofRequest(request);
-        if (caller == null && SPRING_SECURITY) {
-            caller = Security.caller();
+        if (caller == null) {
+            caller = CallerNames.ofThread();
         }
         return caller == null ? null : caller.getName();
     }
@@ -188,14 +183,5 @@ public final class ChangeReports {
                         .forEach((name, value) ->
                                 members.put(LimitProperty.TIERS.label() + "." + tier + "." + name, value)));
         return members;
-    }
-
-    /** Only linked where Spring Security is. */
-    private static final class Security {
-
-        static @Nullable Principal caller() {
-            Principal caller = SecurityContextHolder.getContext().getAuthentication();
-            return caller instanceof AnonymousAuthenticationToken ? null : caller;
-        }
     }
 }

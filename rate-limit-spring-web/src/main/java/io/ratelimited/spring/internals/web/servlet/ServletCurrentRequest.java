@@ -6,6 +6,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.internals.aop.Declarations;
+import io.ratelimited.spring.internals.expression.CallerNames;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.web.ClientDisconnects;
@@ -25,10 +26,6 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
-import org.springframework.security.authentication.AuthenticationTrustResolver;
-import org.springframework.security.authentication.AuthenticationTrustResolverImpl;
-import org.springframework.security.core.Authentication;
-import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
 import org.springframework.web.context.request.RequestAttributes;
 import org.springframework.web.context.request.RequestContextHolder;
@@ -53,9 +50,6 @@ final class ServletCurrentRequest implements CurrentRequest {
     private final @Nullable HttpServletResponse response;
     private static final boolean MVC = ClassUtils.isPresent(
             "org.springframework.web.servlet.DispatcherServlet", ServletCurrentRequest.class.getClassLoader());
-    private static final boolean SECURITY = ClassUtils.isPresent(
-            "org.springframework.security.core.context.SecurityContextHolder",
-            ServletCurrentRequest.class.getClassLoader());
 
     private final ServletRequestState state;
 
@@ -79,7 +73,7 @@ final class ServletCurrentRequest implements CurrentRequest {
     public @Nullable Principal principal() {
         Principal caller = state.isOver() ? null : request.getUserPrincipal();
         // A message of a WebSocket comes with the security context of its thread, behind a request that knows nobody.
-        Principal ofThread = caller == null && SECURITY ? Security.principal() : null;
+        Principal ofThread = caller == null ? CallerNames.ofThread() : null;
         return ofThread == null ? requireCurrent(caller, "principal") : ofThread;
     }
 
@@ -98,18 +92,6 @@ final class ServletCurrentRequest implements CurrentRequest {
             return result instanceof StreamingResponseBody
                     || result instanceof ResponseBodyEmitter
                     || (result instanceof ServerResponse && !(result instanceof RenderingResponse));
-        }
-    }
-
-    /** Loaded only where Spring Security is. */
-    private static final class Security {
-
-        private static final AuthenticationTrustResolver TRUST = new AuthenticationTrustResolverImpl();
-
-        /** Null for a caller who is not logged in, as in a request. */
-        private static @Nullable Principal principal() {
-            Authentication authentication = SecurityContextHolder.getContext().getAuthentication();
-            return authentication == null || TRUST.isAnonymous(authentication) ? null : authentication;
         }
     }
 
