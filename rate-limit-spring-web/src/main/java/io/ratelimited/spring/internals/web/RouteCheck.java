@@ -35,9 +35,6 @@ public record RouteCheck(
     private static final Set<String> SECURITY =
             Set.of("login", "logout", "oauth2", "saml2", "webauthn", "ott", "connect", ".well-known");
 
-    /** Where the first filter of routes stands by default. */
-    private static final int BEFORE_SECURITY = -101;
-
     /** The methods that a form can have in a parameter. */
     private static final Set<String> HIDDEN = Set.of("PUT", "PATCH", "DELETE");
 
@@ -99,7 +96,7 @@ public record RouteCheck(
         if (!bypassed.isEmpty() && hiddenMethods.getAsBoolean()) {
             bypassed.forEach(route -> LOG.warn(route.place() + " (" + Route.slashed(route.path())
                     + ") does not count requests with a parameter _method, because the HiddenHttpMethodFilter runs after"
-                    + " the route. Give the filter an order below " + BEFORE_SECURITY + ". [RL-214]"));
+                    + " the route. Give the filter an order below " + RouteLimits.BEFORE_SECURITY + ". [RL-214]"));
         }
     }
 

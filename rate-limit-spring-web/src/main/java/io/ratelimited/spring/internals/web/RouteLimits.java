@@ -31,6 +31,12 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
  */
 public final class RouteLimits implements EveryRequest {
 
+    /** Where the filter of the routes before Spring Security stands, unless that, at -100 by default, stands before it. */
+    public static final int BEFORE_SECURITY = -101;
+
+    /** Where the filter of the routes after Spring Security stands, unless that stands behind it. */
+    public static final int AFTER_SECURITY = -90;
+
     private final List<Route> routes;
     private final LimitRegistry registry;
     private final LimitEnforcer enforcer;

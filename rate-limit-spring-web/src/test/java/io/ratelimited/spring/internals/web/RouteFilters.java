@@ -59,7 +59,7 @@ final class RouteFilters {
                 () -> null);
         return new RateLimitFilter(
                 true,
-                RateLimitFilter.BEFORE_SECURITY,
+                RouteLimits.BEFORE_SECURITY,
                 new RoutePatterns(routes, List::of, versions),
                 routes,
                 requests,
@@ -74,7 +74,7 @@ final class RouteFilters {
         requests.prepare(word -> false);
         ReactiveVersions versions = new ReactiveVersions(() -> null);
         return new RateLimitWebFilter(
-                RateLimitWebFilter.BEFORE_SECURITY,
+                RouteLimits.BEFORE_SECURITY,
                 new RoutePatterns(routes, List::of, versions),
                 routes,
                 requests,

@@ -177,7 +177,7 @@ public final class ReactiveRateLimitAutoConfiguration {
         return routes.isEmpty(false) && !ReactiveLogins.arePossible(context)
                 ? null
                 : new RateLimitWebFilter(
-                        RateLimitWebFilter.ORDER,
+                        RouteLimits.AFTER_SECURITY,
                         routes,
                         limits,
                         requests,
@@ -194,7 +194,7 @@ public final class ReactiveRateLimitAutoConfiguration {
             ReactiveCors cors,
             ReactiveVersions versions) {
         return new RateLimitWebFilter(
-                RateLimitWebFilter.BEFORE_SECURITY,
+                RouteLimits.BEFORE_SECURITY,
                 routes,
                 limits,
                 requests,

@@ -161,7 +161,7 @@ public final class ServletRateLimitAutoConfiguration {
             ServletCors cors,
             ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
-        int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
+        int order = Math.max(RouteLimits.AFTER_SECURITY, Math.min(security, Integer.MAX_VALUE - 1) + 1);
         return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors, versions);
     }
 
@@ -174,7 +174,7 @@ public final class ServletRateLimitAutoConfiguration {
             ServletCors cors,
             ServletVersions versions,
             @Value("${spring.security.filter.order:-100}") int security) {
-        int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
+        int order = Math.min(RouteLimits.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
         return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors, versions);
     }
 

@@ -37,12 +37,6 @@ import reactor.core.scheduler.Schedulers;
  */
 public final class RateLimitWebFilter implements WebFilter, Ordered {
 
-    /** Where the filter of routes that need the principal stands; Spring Security's stands at -100. */
-    public static final int ORDER = -90;
-
-    /** Where the filter of the routes before Spring Security stands. */
-    public static final int BEFORE_SECURITY = -101;
-
     private final int order;
     private final RoutePatterns routes;
     private final RouteLimits limits;
@@ -53,7 +47,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final boolean noRoutes;
 
     /**
-     * @param order {@link #ORDER} or {@link #BEFORE_SECURITY}
+     * @param order {@link RouteLimits#AFTER_SECURITY} or {@link RouteLimits#BEFORE_SECURITY}
      * @param management whether the context of an exchange serves a management port, which has the filters of the application
      *     as well, and no routes
      */
@@ -72,7 +66,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         this.cors = cors;
         this.versions = versions;
         this.management = management;
-        this.noRoutes = routes.isEmpty(order == BEFORE_SECURITY);
+        this.noRoutes = routes.isEmpty(order == RouteLimits.BEFORE_SECURITY);
     }
 
     @Override
@@ -116,7 +110,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         RequestPaths paths = RequestPaths.of(request.getPath().pathWithinApplication());
         HttpHeaders headers = request.getHeaders();
         Matching matching = routes.matching(
-                request.getMethod().name(), paths, version, headers::getFirst, order == BEFORE_SECURITY);
+                request.getMethod().name(), paths, version, headers::getFirst, order == RouteLimits.BEFORE_SECURITY);
         if (matching.isEmpty()) {
             return chain.filter(exchange);
         }

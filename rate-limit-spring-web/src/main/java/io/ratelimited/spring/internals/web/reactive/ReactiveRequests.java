@@ -8,6 +8,7 @@ import io.ratelimited.spring.internals.request.ThreadUse;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.web.ClientAddress;
 import io.ratelimited.spring.internals.web.LimitHeaders;
+import io.ratelimited.spring.internals.web.RouteLimits;
 import io.ratelimited.spring.internals.web.TrustedProxies;
 import java.lang.reflect.Method;
 import java.util.Map;
@@ -148,7 +149,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         if (request.wasAskedTooEarly() && warned.compareAndSet(false, true)) {
             LOG.warn("A limit with the key principal has decided on a request before a later filter set the principal:"
                     + " such requests share one limit. Give the filter that sets it an order below "
-                    + RateLimitWebFilter.ORDER + ", or limit handler methods instead of routes.");
+                    + RouteLimits.AFTER_SECURITY + ", or limit handler methods instead of routes.");
         }
     }
 

@@ -38,12 +38,6 @@ public final class RateLimitFilter implements Filter, Ordered {
     /** Spring Security keeps why it denies a request, for the page to which it forwards (WebAttributes). */
     private static final String DENIED = "SPRING_SECURITY_403_EXCEPTION";
 
-    /** Where the filter of routes that need the principal stands, unless Spring Security's, at -100 by default, stands behind it. */
-    public static final int ORDER = -90;
-
-    /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */
-    public static final int BEFORE_SECURITY = -101;
-
     private final boolean beforeSecurity;
     private final int order;
     private final RoutePatterns routes;
