@@ -19,7 +19,6 @@ import jakarta.servlet.http.HttpSession;
 import java.lang.reflect.Method;
 import java.security.Principal;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
@@ -289,7 +288,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         Throwable known = state.failure();
         Throwable failure = known != null || outcome == null ? known : outcome.failure();
         if (failure != null) {
-            return isAborted(failure) ? End.CANCELLED : CallEnd.of(failure, failure instanceof CancellationException);
+            return isAborted(failure) ? End.CANCELLED : CallEnd.of(failure, false);
         }
         int status = response == null ? 0 : response.getStatus();
         return state.isRejected() ? CallEnd.ofRejection(status) : CallEnd.ofStatus(status);
