@@ -33,8 +33,7 @@ final class Proxy implements AutoCloseable {
     private final AtomicInteger accepted = new AtomicInteger();
     private final AtomicInteger lost = new AtomicInteger();
     private volatile long delayMillis;
-    private volatile boolean requestsVanish;
-    private volatile boolean repliesVanish;
+    private volatile boolean silent;
     private volatile boolean refusing;
     private volatile boolean deaf;
     private volatile @Nullable String losesReplyTo;
@@ -66,7 +65,7 @@ final class Proxy implements AutoCloseable {
                 losesReplyTo = null;
                 doomed = true;
             }
-            return !requestsVanish;
+            return !silent;
         }
 
         private boolean replies() throws IOException {
@@ -74,7 +73,7 @@ final class Proxy implements AutoCloseable {
                 lost.incrementAndGet();
                 throw new IOException("lost");
             }
-            return !repliesVanish;
+            return !silent;
         }
 
         private void close() {
@@ -106,13 +105,7 @@ final class Proxy implements AutoCloseable {
 
     /** Connections stay, and nothing arrives. What was sent meanwhile is lost. */
     void silence(boolean on) {
-        requestsVanish = on;
-        repliesVanish = on;
-    }
-
-    /** Connections stay and the server gets every request, but no reply arrives. */
-    void silenceReplies(boolean on) {
-        repliesVanish = on;
+        silent = on;
     }
 
     /** Cuts all connections, and refuses new ones while on. */
