@@ -129,7 +129,7 @@ final class CachedCells {
         CellParameters current = seen.numbers() == null ? parameters : seen;
         Cell initial = current.initial(current == seen ? now : now(current));
         EvictedKeys known = evicted.get(CellKeys.windowOf(key));
-        Cell cell = known == null ? null : known.continued(key, now);
+        Cell cell = known == null ? null : known.continued(key);
         if (cell == null) {
             return initial;
         }

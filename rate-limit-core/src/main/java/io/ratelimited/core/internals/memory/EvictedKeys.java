@@ -168,7 +168,7 @@ final class EvictedKeys {
 
     /** Returns a new cell that continues with the known state of a key; null when the key has spent nothing. */
     @Nullable
-    Cell continued(Object key, long now) {
+    Cell continued(Object key) {
         long hashed = hash.of(key);
         int set = set(hashed);
         int whole = whole(hashed);

@@ -31,7 +31,7 @@ class EvictedKeysTest {
     }
 
     private static Cell continued(EvictedKeys evicted, CellParameters parameters, Object key, long now) {
-        Cell cell = evicted.continued(key, now);
+        Cell cell = evicted.continued(key);
         Cell fresh = parameters.initial(now);
         if (cell == null) {
             return fresh;
@@ -126,7 +126,7 @@ class EvictedKeysTest {
                     evicted.add(added == key ? "large" : "key" + added, added == key ? own.retire() : other, 0);
                 }
                 evicted.forget(cell -> cell.nanosToInitial(now) == 0);
-                Cell again = evicted.continued("large", now);
+                Cell again = evicted.continued("large");
                 assertThat(again == null ? 1_000 : larger.follow(again, now).remaining(now))
                         .as("key %s after %s seconds", key, second)
                         .isLessThanOrEqualTo(kept.remaining(now));
@@ -155,7 +155,7 @@ class EvictedKeysTest {
         evicted.add("key", other.retire(), 0);
         long full = Duration.ofSeconds(113).toNanos();
         evicted.forget(cell -> cell.nanosToInitial(full) == 0);
-        assertThat(evicted.continued("large", full)).isNull();
+        assertThat(evicted.continued("large")).isNull();
     }
 
     /** E3: of many keys that share one cell, each has spent 3 of 10; another one begins with 7 left. */
@@ -187,8 +187,8 @@ class EvictedKeysTest {
         evicted.add("key", cell.retire(), 0);
         long whole = Duration.ofHours(1).toNanos();
         evicted.forget(each -> each.nanosToInitial(0) == 0);
-        assertThat(evicted.continued("key", whole)).isNotNull();
+        assertThat(evicted.continued("key")).isNotNull();
         evicted.forget(each -> each.nanosToInitial(whole) == 0);
-        assertThat(evicted.continued("key", whole)).isNull();
+        assertThat(evicted.continued("key")).isNull();
     }
 }

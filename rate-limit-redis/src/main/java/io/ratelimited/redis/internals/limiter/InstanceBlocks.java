@@ -544,7 +544,7 @@ final class InstanceBlocks {
     }
 
     /** Forgets all of a key in Redis, so that every node learns of it. Fails when Redis does not answer in time. */
-    CompletableFuture<?> forgive(ScriptParameters current, String text, String name) {
+    CompletableFuture<?> forgive(ScriptParameters current, String name) {
         GuardedConnection connection = context.connection();
         List<String> all = keys(current, name);
         if (current.blocks() == null) {

@@ -593,7 +593,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                     .await(CompletableFuture.allOf(states.values().stream()
                             .map(each -> text == null
                                     ? connection().delete(each.fullName(name))
-                                    : blocks.forgive(each, text, name))
+                                    : blocks.forgive(each, name))
                             .toArray(CompletableFuture<?>[]::new)));
             // A reply may have come between.
             forgetBlocks(text, states.values());

@@ -166,15 +166,14 @@ final class AdaptiveLimit {
      * @param before permits in use before it ended
      * @param used permits in use now
      * @param waits whether another call waits for a place
-     * @return whether the limit may have changed
      */
-    boolean ended(long start, long before, long used, boolean waits, End end) {
+    void ended(long start, long before, long used, boolean waits, End end) {
         long now = ticker.nanos();
         if (waits) {
             bound(now);
         }
         if (now - begun < 0) {
-            return false; // the window has not begun
+            return; // the window has not begun
         }
         long took = Math.max(0, now - start);
         long permits = before - used;
@@ -189,7 +188,9 @@ final class AdaptiveLimit {
                 late.add(permits);
             }
         }
-        return mayStep(now, used) && step(now, used);
+        if (mayStep(now, used)) {
+            step(now, used);
+        }
     }
 
     private void count(long permits, long took, long before) {
