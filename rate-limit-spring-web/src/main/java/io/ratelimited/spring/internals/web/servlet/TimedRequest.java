@@ -9,11 +9,12 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
 import jakarta.servlet.http.Part;
 import java.io.BufferedReader;
+import java.io.FilterReader;
 import java.io.IOException;
-import java.io.Reader;
 import java.util.Collection;
 import java.util.Enumeration;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A request whose waits for bytes of its client are measured, also where the container reads a form. */
@@ -41,46 +42,40 @@ final class TimedRequest extends HttpServletRequestWrapper {
     public BufferedReader getReader() throws IOException {
         BufferedReader body = super.getReader();
         if (reader == null) {
-            reader = new BufferedReader(new TimedReader(body, time));
+            reader = new BufferedReader(new FilterReader(body) {
+                @Override
+                public int read(char[] into, int from, int length) throws IOException {
+                    return timed(time, () -> body.read(into, from, length));
+                }
+            });
         }
         return reader;
     }
 
     @Override
     public @Nullable String getParameter(String name) {
-        time.begin();
-        try {
-            return super.getParameter(name);
-        } finally {
-            time.end();
-        }
+        return timed(() -> super.getParameter(name));
     }
 
     @Override
     public Enumeration<String> getParameterNames() {
-        time.begin();
-        try {
-            return super.getParameterNames();
-        } finally {
-            time.end();
-        }
+        return timed(super::getParameterNames);
     }
 
     @Override
     public String @Nullable [] getParameterValues(String name) {
-        time.begin();
-        try {
-            return super.getParameterValues(name);
-        } finally {
-            time.end();
-        }
+        return timed(() -> super.getParameterValues(name));
     }
 
     @Override
     public Map<String, String[]> getParameterMap() {
+        return timed(super::getParameterMap);
+    }
+
+    private <T extends @Nullable Object> T timed(Supplier<T> form) {
         time.begin();
         try {
-            return super.getParameterMap();
+            return form.get();
         } finally {
             time.end();
         }
@@ -106,34 +101,12 @@ final class TimedRequest extends HttpServletRequestWrapper {
         }
     }
 
-    private static final class TimedReader extends Reader {
-
-        private final Reader body;
-        private final CallerTime time;
-
-        private TimedReader(Reader body, CallerTime time) {
-            this.body = body;
-            this.time = time;
-        }
-
-        @Override
-        public int read(char[] into, int from, int length) throws IOException {
-            time.begin();
-            try {
-                return body.read(into, from, length);
-            } finally {
-                time.end();
-            }
-        }
-
-        @Override
-        public boolean ready() throws IOException {
-            return body.ready();
-        }
-
-        @Override
-        public void close() throws IOException {
-            body.close();
+    private static int timed(CallerTime time, StepwiseInput.Step step) throws IOException {
+        time.begin();
+        try {
+            return step.run();
+        } finally {
+            time.end();
         }
     }
 
@@ -151,12 +124,7 @@ final class TimedRequest extends HttpServletRequestWrapper {
 
         @Override
         int run(Step step) throws IOException {
-            time.begin();
-            try {
-                return step.run();
-            } finally {
-                time.end();
-            }
+            return timed(time, step);
         }
 
         @Override
