@@ -9,12 +9,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.MDC;
-import org.springframework.context.i18n.LocaleContext;
 import org.springframework.context.i18n.LocaleContextHolder;
 import org.springframework.core.task.TaskDecorator;
 import org.springframework.security.core.context.SecurityContext;
@@ -126,7 +126,7 @@ public final class Continuations {
             Executor scope = request.scopeOfThisThread();
             contexts.add(task -> () -> scope.execute(task));
         }
-        contexts.add(localeOfThisThread());
+        contexts.add(ofThisThread(LocaleContextHolder::getLocaleContext, LocaleContextHolder::setLocaleContext));
         if (MDC_PRESENT) {
             contexts.add(DiagnosticContext.ofThisThread());
         }
@@ -145,15 +145,17 @@ public final class Continuations {
         };
     }
 
-    private static UnaryOperator<Runnable> localeOfThisThread() {
-        LocaleContext captured = LocaleContextHolder.getLocaleContext();
+    /** Gives tasks one context that this thread has now. Afterwards, their thread has the one that it had before. */
+    private static <T extends @Nullable Object> UnaryOperator<Runnable> ofThisThread(
+            Supplier<T> current, Consumer<T> set) {
+        T captured = current.get();
         return task -> () -> {
-            LocaleContext before = LocaleContextHolder.getLocaleContext();
-            LocaleContextHolder.setLocaleContext(captured);
+            T before = current.get();
+            set.accept(captured);
             try {
                 task.run();
             } finally {
-                LocaleContextHolder.setLocaleContext(before);
+                set.accept(before);
             }
         };
     }
@@ -211,16 +213,7 @@ public final class Continuations {
     private static final class DiagnosticContext {
 
         private static UnaryOperator<Runnable> ofThisThread() {
-            Map<String, String> captured = MDC.getCopyOfContextMap();
-            return task -> () -> {
-                Map<String, String> before = MDC.getCopyOfContextMap();
-                set(captured);
-                try {
-                    task.run();
-                } finally {
-                    set(before);
-                }
-            };
+            return Continuations.ofThisThread(MDC::getCopyOfContextMap, DiagnosticContext::set);
         }
 
         private static void set(@Nullable Map<String, String> context) {
@@ -236,16 +229,7 @@ public final class Continuations {
     private static final class UserContext {
 
         private static UnaryOperator<Runnable> ofThisThread() {
-            SecurityContext captured = current();
-            return task -> () -> {
-                SecurityContext before = current();
-                set(captured);
-                try {
-                    task.run();
-                } finally {
-                    set(before);
-                }
-            };
+            return Continuations.ofThisThread(UserContext::current, UserContext::set);
         }
 
         /** Null for an empty context, which its thread may fill later. */
