@@ -79,7 +79,7 @@ class OutageTogetherTest {
     }
 
     @Test
-    void aClaimThatGoesWithAnotherOfItsCallIsNoViolation() {
+    void claimsOnOneBudgetThatAreAdmittedAreNoViolation() {
         FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
         RateLimiter limiter = far.limiter(Limit.of("blocks", Algorithm.LEAKY_BUCKET)
                 .rate("10/h")

@@ -108,6 +108,85 @@ class SeveralRejectionsTest {
         assertThat(refused).isGreaterThan(50);
     }
 
+    /** Whatever the uses, their waits and blocks are: the call is decided as one use of all their permits. */
+    @ParameterizedTest
+    @EnumSource
+    void claimsOnOneBudgetAreDecidedAsOneAndWhoObeysItIsAdmitted(Place place) {
+        RedisBackend other = place == Place.TWO_BACKENDS ? REDIS.backend(ticker) : one;
+        int refused = 0;
+        int waited = 0;
+        int blocked = 0;
+        for (int seed = 0; seed < 60; seed++) {
+            Random random = new Random(seed);
+            Algorithm algorithm =
+                    random.nextBoolean() ? Algorithm.LEAKY_BUCKET : ALGORITHMS[random.nextInt(ALGORITHMS.length)];
+            Limit.Builder limit = Limit.of("l" + seed, algorithm).rate(2 + random.nextInt(4) + "/5s");
+            if (algorithm == Algorithm.LEAKY_BUCKET) {
+                limit.burst(2 + random.nextInt(5));
+            }
+            // Where two backends are asked first, a rejection does not tell the block that it begins.
+            if (random.nextInt(3) == 0 && place != Place.TWO_BACKENDS) {
+                limit.block(Duration.ofSeconds(1 + random.nextInt(3)));
+            }
+            RateLimiter limiter = limiter(place, 0, other, limit.build());
+            RateLimiter wide = limiter(
+                    place,
+                    1,
+                    other,
+                    Limit.of("wide", Algorithm.TOKEN_BUCKET).rate("99999/s").build());
+            boolean besideAnother = random.nextBoolean();
+            for (int call = 0; call < 8; call++) {
+                ticker.advance(Duration.ofMillis(random.nextInt(700)));
+                long first = 1L + random.nextInt(3);
+                long second = random.nextInt(3);
+                long wait = random.nextInt(2) * random.nextLong(3_000_000_000L);
+                long longer = wait + random.nextInt(2) * 1_000_000_000L;
+                List<Claim> sum = new ArrayList<>(List.of(Claim.of(limiter, "one", first + second, wait)));
+                List<Claim> uses = new ArrayList<>(List.of(
+                        Claim.of(limiter, "several", first, wait), Claim.of(limiter, "several", second, longer)));
+                Collections.shuffle(uses, random);
+                if (besideAnother) {
+                    sum.add(Claim.of(wide, "one", 1, 0));
+                    uses.add(1, Claim.of(wide, "several", 1, 0));
+                }
+                String where = place + ", seed " + seed + ", call " + call;
+                boolean blocking = random.nextBoolean();
+                Reservation expected = reserve(sum, blocking);
+                Reservation decided = reserve(uses, blocking);
+                assertThat(said(decided)).as(where).isEqualTo(said(expected));
+                if (decided.isRefused()) {
+                    refused++;
+                    blocked += decided.decision().blocked() ? 1 : 0;
+                    Duration retryAfter = decided.decision().retryAfter();
+                    if (retryAfter != null) {
+                        ticker.advance(retryAfter);
+                        assertThat(reserve(uses, blocking).isRefused())
+                                .as(where)
+                                .isFalse();
+                        assertThat(reserve(sum, blocking).isRefused()).as(where).isFalse();
+                    }
+                } else {
+                    waited += decided.waitNanos() > 0 ? 1 : 0;
+                }
+            }
+        }
+        assertThat(refused).isGreaterThan(100);
+        assertThat(waited).isGreaterThan(10);
+        assertThat(blocked > 10).isEqualTo(place != Place.TWO_BACKENDS);
+    }
+
+    private static Reservation reserve(List<Claim> claims, boolean blocking) {
+        return blocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+    }
+
+    private static String said(Reservation call) {
+        Decision decision = call.decision();
+        return call.isRefused() + " " + call.waitNanos() + " " + decision.never() + " " + decision.retryAfter() + " "
+                + decision.blocked();
+    }
+
     /** A refusal is remembered for up to a second, with what the other limits of the call have said. */
     @Test
     void anExhaustedCallerCostsRedisOneScriptASecond() {

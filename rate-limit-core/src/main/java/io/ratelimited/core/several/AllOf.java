@@ -1,6 +1,5 @@
 package io.ratelimited.core.several;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter.Callbacks;
@@ -35,9 +34,8 @@ import org.jspecify.annotations.Nullable;
  * refunded like those of a cancelled call. Limits on other backends are also checked for a rejected call, but not again while
  * cached decisions reject the same claims: until a retry can succeed, and for at most one second.
  *
- * <p>The permits of claims with the same limit and key add up: a call that can never have all of them is rejected without a
- * retry time, and does not wait for itself. Permits for calls in flight are one claim then; where the next caller pays, the later
- * claims {@linkplain #goesWithEarlier go with the first}.
+ * <p>Claims with the same limit and key are decided as one claim for all of their permits ({@link JoinedReservation}): a call
+ * that can never have all of them is rejected without a retry time, and does not wait for itself.
  *
  * <p>Permits for calls in flight are taken last, in one {@linkplain #places order}. A call that waits for other limits takes them
  * after that wait, if its maximum wait for them is as long, or the limit is adaptive; and one that waits for a permit of one limit
@@ -62,6 +60,14 @@ public final class AllOf {
 
     /** {@link #reserve(List)} without lists and streams, because every call under limits uses it. */
     public static Reservation reserve(Claim[] claims) {
+        if (!haveSameBudgets(claims)) {
+            return reserveApart(claims);
+        }
+        Claim[] joined = JoinedReservation.join(claims);
+        return JoinedReservation.of(claims, joined, reserveApart(joined));
+    }
+
+    private static Reservation reserveApart(Claim[] claims) {
         if (claims.length == 1) {
             return claims[0].reserve();
         }
@@ -91,15 +97,27 @@ public final class AllOf {
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
-            if (claims.length == 1) {
-                return reserveAsync(claims[0], callbacks);
+            if (!haveSameBudgets(claims)) {
+                return reserveApartAsync(claims, callbacks);
             }
-            return areInMemory(claims)
-                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims))
-                    : WaitingRoom.orGivenBack(new Transaction(claims, callbacks).reserve(), Reservation::cancel);
+            Claim[] joined = JoinedReservation.join(claims);
+            return WaitingRoom.orGivenBack(
+                    reserveApartAsync(joined, callbacks)
+                            .thenApply(decided -> JoinedReservation.of(claims, joined, decided))
+                            .toCompletableFuture(),
+                    Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
         }
+    }
+
+    private static CompletionStage<Reservation> reserveApartAsync(Claim[] claims, Callbacks callbacks) {
+        if (claims.length == 1) {
+            return reserveAsync(claims[0], callbacks);
+        }
+        return areInMemory(claims)
+                ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims))
+                : WaitingRoom.orGivenBack(new Transaction(claims, callbacks).reserve(), Reservation::cancel);
     }
 
     static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
@@ -168,71 +186,24 @@ public final class AllOf {
         return reservation instanceof JointReservation all ? all.member(claim) : reservation;
     }
 
-    /**
-     * Returns the sum of the permits of a claim and of earlier claims with the same limit and key, or 0 if the claim has
-     * none. A limiter is checked for this sum, because it may have the permits of each claim, but never all of them.
-     *
-     * @param number index of the claim, from 0
-     */
-    static long permitsTogether(Claim[] claims, int number) {
-        Claim last = claims[number];
-        long permits = last.permits();
-        for (int i = 0; permits > 0 && i < number; i++) {
-            if (isSameBudget(claims[i], last)) {
-                permits = sum(permits, claims[i].permits());
+    private static boolean haveSameBudgets(Claim[] claims) {
+        for (int i = 1; i < claims.length; i++) {
+            for (int earlier = 0; earlier < i; earlier++) {
+                if (isSameBudget(claims[earlier], claims[i])) {
+                    return true;
+                }
             }
         }
-        return permits;
+        return false;
     }
 
-    private static boolean isSameBudget(Claim one, Claim other) {
+    static boolean isSameBudget(Claim one, Claim other) {
         return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
     }
 
-    private static long sum(long one, long other) {
-        long sum = one + other;
-        return sum < one ? Long.MAX_VALUE : sum;
-    }
-
-    /**
-     * Returns the claims with those for places of the same limit and key as one: the first of them has all of their permits, the
-     * others none. Taken one by one, two such calls could hold one permit each and wait for each other.
-     */
-    static Claim[] joiningPlaces(Claim[] claims) {
-        Claim[] joined = claims;
-        for (int i = 1; i < claims.length; i++) {
-            int first = isPlace(claims[i]) ? firstOfBudget(claims, i) : i;
-            if (first < i) {
-                joined = joined == claims ? claims.clone() : joined;
-                joined[first] = withPermits(joined[first], sum(joined[first].permits(), claims[i].permits()));
-                joined[i] = withPermits(claims[i], 0);
-            }
-        }
-        return joined;
-    }
-
-    private static int firstOfBudget(Claim[] claims, int number) {
-        int first = 0;
-        while (first < number && !isSameBudget(claims[first], claims[number])) {
-            first++;
-        }
-        return first;
-    }
-
-    /**
-     * Returns whether a claim goes as soon as an earlier one with the same limit and key, however long it would have to wait: where
-     * the next caller pays, a call would wait for its own first claim. All of their permits have been asked for together.
-     */
-    static boolean goesWithEarlier(Claim[] claims, int number) {
-        Claim claim = claims[number];
-        return number > 0
-                && claim.limiter().limit().algorithm().family() == Algorithm.Family.PACED
-                && permitsTogether(claims, number) > claim.permits();
-    }
-
-    /** Returns the claim with another number of permits. */
-    static Claim withPermits(Claim claim, long permits) {
-        return permits == claim.permits() ? claim : new StatedClaim(claim, permits, false);
+    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
+        return one == other
+                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
     /**
@@ -302,11 +273,6 @@ public final class AllOf {
 
     static boolean findsItsLimit(Claim claim) {
         return claim.limiter().limit().algorithm().findsItsLimit();
-    }
-
-    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
-        return one == other
-                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
     static boolean isPlace(Claim claim) {

@@ -27,7 +27,7 @@ public interface JointRateLimiter extends RateLimiter {
      * claims that cannot be decided in one step, such as permits for calls in flight, which a call that waits takes later. A
      * rejection can be a violation, as in {@link #reserve}.
      *
-     * @param claims of this limiter, and of others that it {@link #decidesWith decides with}
+     * @param claims of this limiter, and of others that it {@link #decidesWith decides with}; no two of the same limit and key
      * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 if it does not wait
      * @return the reservations in the order of the claims; or a single rejection from {@link AllOf#refused}
      */

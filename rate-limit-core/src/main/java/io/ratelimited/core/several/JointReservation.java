@@ -311,10 +311,13 @@ class JointReservation implements Reservation {
 
     @Override
     public void settle(long permits, boolean mayBlock) {
+        settle(members(), permits, mayBlock);
+    }
+
+    static void settle(Reservation[] members, long permits, boolean mayBlock) {
         Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
-        Reservation[] members = members();
         // The newest first, since permits come back while none are reserved behind them.
         for (int i = members.length - 1; i >= 0; i--) {
             try {

@@ -42,9 +42,8 @@ final class MemoryClaims {
      * @return null if all have been taken
      */
     private static @Nullable Reservation take(
-            Claim[] stated, Reservation[] members, long othersWaitNanos, boolean queued) {
-        boolean places = hasPlaces(stated);
-        Claim[] claims = places ? AllOf.joiningPlaces(stated) : stated;
+            Claim[] claims, Reservation[] members, long othersWaitNanos, boolean queued) {
+        boolean places = hasPlaces(claims);
         int last = claims.length - 1;
         boolean mayWait = places || othersWaitNanos > 0 || queued || mayWait(claims);
         int locked = places || (mayWait && mayComeBack(claims[last])) ? claims.length : last;
@@ -82,8 +81,7 @@ final class MemoryClaims {
     private static void hold(Reservation[] taken, boolean othersWait) {
         int waits = waits(taken) + (othersWait ? 1 : 0);
         for (int i = 0; waits > 0 && i < taken.length; i++) {
-            Reservation one = taken[i] instanceof WithAnother with ? with.own() : taken[i];
-            if (waits > waits(taken[i]) && one instanceof HeldPermits permits) {
+            if (waits > waits(taken[i]) && taken[i] instanceof HeldPermits permits) {
                 permits.hold();
             }
         }
@@ -140,14 +138,10 @@ final class MemoryClaims {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
-            long together = AllOf.permitsTogether(claims, i);
             members[i] = limiter.ask(claim, i == 0 ? null : members[i - 1]);
-            Decision decision = together > claim.permits()
-                    ? limiter.peek(AllOf.withPermits(claim, together))
-                    : members[i].isRefused() ? members[i].decision() : null;
-            if (decision != null && !decision.admitted()) {
+            if (members[i].isRefused()) {
                 refusals = refusals == null ? new Decision[claims.length] : refusals;
-                refusals[i] = decision;
+                refusals[i] = members[i].decision();
             }
         }
         return refusals;
@@ -206,9 +200,7 @@ final class MemoryClaims {
                 continue;
             }
             MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
-            members[i] = AllOf.goesWithEarlier(claims, i)
-                    ? WithAnother.earlier(limiter.reserveAsked(members[i], Long.MAX_VALUE))
-                    : limiter.reserveAsked(members[i], claim.maxWaitNanos());
+            members[i] = limiter.reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;
             }

@@ -15,29 +15,16 @@ record StatedClaim(
         boolean isUndecided)
         implements Claim {
 
-    /** A claim with other permits, or of a call whose other limits decide later. */
-    StatedClaim(Claim claim, long permits, boolean isUndecided) {
-        this(
+    /** A claim of a call whose other limits decide later. */
+    static Claim undecided(Claim claim) {
+        return new StatedClaim(
                 claim.limiter(),
                 claim.key(),
-                permits,
+                claim.permits(),
                 claim.maxWaitNanos(),
                 claim.rank(),
                 claim.patienceNanos(),
                 claim.isExemptFromBlocks(),
-                isUndecided);
-    }
-
-    /** A claim with another maximum wait. */
-    StatedClaim(Claim claim, long maxWaitNanos) {
-        this(
-                claim.limiter(),
-                claim.key(),
-                claim.permits(),
-                maxWaitNanos,
-                claim.rank(),
-                claim.patienceNanos(),
-                claim.isExemptFromBlocks(),
-                claim.isUndecided());
+                true);
     }
 }

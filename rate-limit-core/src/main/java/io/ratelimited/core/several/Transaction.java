@@ -71,7 +71,7 @@ final class Transaction {
             BiFunction<List<Claim>, Long, CompletableFuture<List<Decision>>> ask,
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
-        this.claims = AllOf.joiningPlaces(claims);
+        this.claims = claims;
         this.lastClaims = undecidedIfOthersWait(this.claims, othersWaitNanos > 0);
         this.wait = othersWaitNanos;
         this.ask = ask;
@@ -169,10 +169,7 @@ final class Transaction {
         return retry == null || retry.compareTo(LONGEST_KNOWN) > 0 ? LONGEST_KNOWN.toNanos() : retry.toNanos();
     }
 
-    /**
-     * The groups in memory or of other backends; those of a single place last. One of nothing comes first: where calls are charged
-     * it is asked as one of a permit, which another claim of the call must not have taken.
-     */
+    /** The groups in memory or of other backends; those of a single place last. */
     private List<Group> groups(boolean inMemory) {
         List<Group> groups = new ArrayList<>();
         for (int i = 0; i < claims.length; i++) {
@@ -190,13 +187,12 @@ final class Transaction {
                 group.numbers.add(i);
             }
         }
-        groups.sort(Comparator.comparingInt(this::order));
+        groups.sort(Comparator.comparing(this::isPlace));
         return groups;
     }
 
-    private int order(Group group) {
-        Claim first = claims[group.numbers.get(0)];
-        return group.numbers.size() == 1 && AllOf.isPlace(first) ? 1 : first.permits() == 0 ? -1 : 0;
+    private boolean isPlace(Group group) {
+        return group.numbers.size() == 1 && AllOf.isPlace(claims[group.numbers.get(0)]);
     }
 
     /** A claim that asks for nothing is decided by itself. */
@@ -228,10 +224,8 @@ final class Transaction {
     private CompletableFuture<List<Decision>> decisions(List<Group> groups, long knownNanos) {
         List<Integer> numbers =
                 groups.stream().flatMap(group -> group.numbers.stream()).toList();
-        List<Claim> together = numbers.stream()
-                .map(number -> AllOf.withPermits(claims[number], AllOf.permitsTogether(claims, number)))
-                .toList();
-        return ask.apply(together, knownNanos).thenApply(decisions -> {
+        List<Claim> all = numbers.stream().map(number -> claims[number]).toList();
+        return ask.apply(all, knownNanos).thenApply(decisions -> {
             for (int i = 0; i < decisions.size(); i++) {
                 Decision decision = decisions.get(i);
                 asked[numbers.get(i)] = decision;
@@ -330,13 +324,10 @@ final class Transaction {
 
     /** Kept as soon as it is here, to be undone if another one fails. */
     private CompletionStage<Reservation> takeOne(int number, boolean isLast) {
-        boolean withEarlier = AllOf.goesWithEarlier(claims, number);
-        Claim claim = stated(number, isLast);
-        return take.apply(withEarlier ? new StatedClaim(claim, Long.MAX_VALUE) : claim)
-                .thenApply(one -> {
-                    taken[number] = withEarlier ? WithAnother.earlier(one) : one;
-                    return taken[number];
-                });
+        return take.apply(stated(number, isLast)).thenApply(one -> {
+            taken[number] = one;
+            return one;
+        });
     }
 
     /** Takes places one after the other, in their order; those behind one for which the call waits, later. */
@@ -359,11 +350,7 @@ final class Transaction {
 
     /** The claim, which says whether other limits decide after it, or may have the call wait. */
     private Claim stated(int number, boolean isLast) {
-        return isLast ? lastClaims[number] : undecided(claims[number]);
-    }
-
-    private static Claim undecided(Claim claim) {
-        return new StatedClaim(claim, claim.permits(), true);
+        return isLast ? lastClaims[number] : StatedClaim.undecided(claims[number]);
     }
 
     /** Keeping what was undecided costs a command: only where that matters, and the call may wait. */
@@ -372,7 +359,7 @@ final class Transaction {
         return Stream.of(claims)
                 .map(claim -> waits > (mayWait(claim) ? 1 : 0)
                                 && claim.limiter().limit().block() != null
-                        ? undecided(claim)
+                        ? StatedClaim.undecided(claim)
                         : claim)
                 .toArray(Claim[]::new);
     }

@@ -48,7 +48,7 @@ final class TwoSteps extends JointReservation {
             if (members[i].waitNanos() > 0
                     && claims[i].limiter().budgets() == claims[last].limiter().budgets()) {
                 int shorter = members[i].waitNanos() < members[last].waitNanos() ? i : last;
-                members[shorter] = WithAnother.longer(members[shorter]);
+                members[shorter] = new WithAnother(members[shorter]);
             }
         }
     }

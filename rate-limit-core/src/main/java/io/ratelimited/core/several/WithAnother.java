@@ -4,26 +4,17 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import java.util.concurrent.CompletableFuture;
 
-/**
- * The permits of a claim that goes with another one of its call, and does not wait itself.
- *
- * @param waitNanos no longer than the other one waits
- */
-record WithAnother(Reservation own, long waitNanos) implements Reservation {
-
-    /** As {@link AllOf#goesWithEarlier}. */
-    static Reservation earlier(Reservation own) {
-        return own.mayWait() ? new WithAnother(own, 0) : own;
-    }
-
-    /** The permits come no later than those of another claim, which waits longer. */
-    static Reservation longer(Reservation own) {
-        return own.mayWait() ? new WithAnother(own, own.waitNanos()) : own;
-    }
+/** Permits that come no later than those of another claim of the call: it waits for that one, which waits longer. */
+record WithAnother(Reservation own) implements Reservation {
 
     @Override
     public boolean isRefused() {
         return own.isRefused();
+    }
+
+    @Override
+    public long waitNanos() {
+        return own.waitNanos();
     }
 
     @Override

@@ -268,6 +268,72 @@ class SeveralRejectionsTest {
         }
     }
 
+    /** Whatever the uses, their waits and blocks are: the call is decided as one use of all their permits. */
+    @ParameterizedTest
+    @EnumSource
+    void claimsOnOneBudgetAreDecidedAsOneAndWhoObeysItIsAdmitted(Way way) {
+        int refused = 0;
+        int never = 0;
+        int waited = 0;
+        int blocked = 0;
+        for (int seed = 0; seed < 400; seed++) {
+            Random random = new Random(seed);
+            Limit.Builder limit = random.nextBoolean()
+                    ? Limit.of("limit", Algorithm.LEAKY_BUCKET).rate(2 + random.nextInt(4) + "/s")
+                    : random(random, "limit");
+            if (limit.build().algorithm().family() == Algorithm.Family.BUCKET
+                    || limit.build().algorithm() == Algorithm.LEAKY_BUCKET) {
+                limit.burst(1 + random.nextInt(6));
+            }
+            if (random.nextBoolean()) {
+                limit.block(Duration.ofSeconds(1 + random.nextInt(3)));
+            }
+            RateLimiter one = way.place(limiter(limit), 0);
+            RateLimiter several = way.place(limiter(limit), 0);
+            RateLimiter wide =
+                    way.place(limiter(Limit.of("wide", Algorithm.TOKEN_BUCKET).rate("999999/s")), 1);
+            boolean besideAnother = random.nextBoolean();
+            for (int call = 0; call < 12; call++) {
+                ticker.advance(Duration.ofMillis(random.nextInt(700)));
+                long first = 1L + random.nextInt(3);
+                long second = random.nextInt(3);
+                long wait = random.nextInt(2) * random.nextLong(3 * SECOND);
+                long longer = wait + random.nextInt(2) * SECOND;
+                List<Claim> uses = new ArrayList<>(
+                        List.of(Claim.of(several, "k", first, wait), Claim.of(several, "k", second, longer)));
+                List<Claim> sum = new ArrayList<>(List.of(Claim.of(one, "k", first + second, wait)));
+                Collections.shuffle(uses, random);
+                if (besideAnother) {
+                    uses.add(1, Claim.of(wide, "k", 1, 0));
+                    sum.add(Claim.of(wide, "k", 1, 0));
+                }
+                String where = way + ", seed " + seed + ", call " + call;
+                Reservation expected = way.reserve(sum);
+                Reservation decided = way.reserve(uses);
+                assertThat(decided.isRefused()).as(where).isEqualTo(expected.isRefused());
+                assertThat(decided.waitNanos()).as(where).isEqualTo(expected.waitNanos());
+                if (decided.isRefused()) {
+                    assertThat(decided.decision()).as(where).isEqualTo(expected.decision());
+                    Duration retryAfter = decided.decision().retryAfter();
+                    if (retryAfter != null) {
+                        ticker.advance(retryAfter);
+                        assertThat(way.reserve(uses).isRefused()).as(where).isFalse();
+                        assertThat(way.reserve(sum).isRefused()).as(where).isFalse();
+                    }
+                    refused++;
+                    never += expected.decision().never() ? 1 : 0;
+                    blocked += expected.decision().blocked() ? 1 : 0;
+                } else {
+                    waited += decided.waitNanos() > 0 ? 1 : 0;
+                }
+            }
+        }
+        assertThat(refused).isGreaterThan(1_000);
+        assertThat(never).isGreaterThan(100);
+        assertThat(waited).isGreaterThan(100);
+        assertThat(blocked).isGreaterThan(100);
+    }
+
     /** Another call takes the last permits of both limits after this one was told that it could have them. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

@@ -122,7 +122,8 @@ class UndecidedCallsTest {
     @ValueSource(booleans = {true, false})
     void limitsOfOneBackendThatAreTakenAtTheSameTimeAreUndecidedUntilAllAreTaken(boolean othersDecideLater) {
         List<Claim> claims = Stream.of(far, farther)
-                .map(limiter -> (Claim) new StatedClaim(Claim.of(limiter, "key", 1, 0), 1, othersDecideLater))
+                .map(limiter -> Claim.of(limiter, "key", 1, 0))
+                .map(claim -> othersDecideLater ? StatedClaim.undecided(claim) : claim)
                 .toList();
         List<Reservation> taken = AllOf.reserveEach(
                         claims,

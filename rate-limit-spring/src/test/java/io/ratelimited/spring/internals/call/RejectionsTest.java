@@ -56,6 +56,17 @@ final class RejectionsTest {
     }
 
     @Test
+    void bothUsesOfOneKeyAreRecorded() {
+        runner.run(context -> {
+            assertThatThrownBy(() -> context.getBean(Service.class).transfer("Ada", "Ada"))
+                    .isInstanceOfSatisfying(
+                            RateLimitExceededException.class,
+                            refusal -> assertThat(refusal.decision().never()).isTrue());
+            assertThat(refused).containsExactly("account Ada", "account Ada");
+        });
+    }
+
+    @Test
     void callWhoseSecondKeyIsMissingIsRecordedAsSuch() {
         runner.withPropertyValues("rate-limit.limits.account.missing-key=deny").run(context -> {
             Service service = context.getBean(Service.class);
