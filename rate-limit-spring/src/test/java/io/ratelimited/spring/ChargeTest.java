@@ -80,6 +80,25 @@ final class ChargeTest {
     }
 
     @Test
+    void twoUsesOfOneLimitAndKeyAreChargedEachByItsOwnCharge() {
+        service.transfer("ann", "ann", 3);
+        assertThat(remaining("transfers", "ann")).isEqualTo(100 - 3 - 5);
+        service.transfer("bob", "eve", 3);
+        assertThat(remaining("transfers", "bob")).isEqualTo(100 - 3);
+        assertThat(remaining("transfers", "eve")).isEqualTo(100 - 5);
+        assertThat(observer.settled).containsExactly("transfers ann 10 3", "transfers bob 10 3");
+    }
+
+    @Test
+    void aUseWithAChargeIsChargedWhileTheResponseOfTheCallContinues() {
+        CompletableFuture<String> response = new CompletableFuture<>();
+        service.transferLater("ann", "ann", 3, response).block();
+        assertThat(remaining("transfers", "ann")).isEqualTo(100 - 3 - 5);
+        response.complete("done");
+        assertThat(remaining("transfers", "ann")).isEqualTo(100 - 3 - 5);
+    }
+
+    @Test
     void aTierIsChargedInsteadOfItsLimit() {
         service.both("ann", "gold", "five words are in this");
         assertThat(remaining("tokens", "ann")).isEqualTo(100);
@@ -420,6 +439,17 @@ final class ChargeTest {
         @RateLimited(name = "words", charge = "#text.split(' ').length")
         public Map<String, Integer> both(String user, String plan, String text) {
             return Map.of("tokens", text.length());
+        }
+
+        @RateLimited(name = "transfers", rate = "100/h", key = "#from", permits = "10", charge = "#cost")
+        @RateLimited(name = "transfers", rate = "100/h", key = "#to", permits = "5")
+        public void transfer(String from, String to, int cost) {}
+
+        @RateLimited(name = "transfers", rate = "100/h", key = "#from", permits = "10", charge = "#cost")
+        @RateLimited(name = "transfers", rate = "100/h", key = "#to", permits = "5")
+        public Mono<CompletionStage<String>> transferLater(
+                String from, String to, int cost, CompletionStage<String> response) {
+            return Mono.just(response);
         }
 
         @RateLimited(name = "fixed", permits = "5", charge = "6")

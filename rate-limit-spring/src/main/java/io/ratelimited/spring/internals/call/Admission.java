@@ -67,19 +67,19 @@ public final class Admission {
      * and fails neither the call, which has been made, nor the end of others.
      */
     public void end(End end) {
-        try {
-            if (reservation != null) {
-                reservation.release(end);
-            }
-        } catch (RuntimeException | Error ex) {
-            LOG.warn(NOT_REPORTED, ex);
+        if (reservation != null) {
+            release(reservation, end);
         }
         for (Held shadow : shadows) {
-            try {
-                shadow.reservation.release(end);
-            } catch (RuntimeException | Error ex) {
-                LOG.warn(NOT_REPORTED, ex);
-            }
+            release(shadow.reservation, end);
+        }
+    }
+
+    private static void release(Reservation held, End end) {
+        try {
+            held.release(end);
+        } catch (RuntimeException | Error ex) {
+            LOG.warn(NOT_REPORTED, ex);
         }
     }
 
@@ -123,6 +123,9 @@ public final class Admission {
                 Charge charge = request.charge();
                 if (charge != null) {
                     settle(request, member, call -> charge.permits(result), charge.mayBlock(result));
+                } else if (!request.limit().countsInFlight()) {
+                    // It may share its permits with a use that has a charge.
+                    release(member, End.ANSWERED);
                 }
             });
         }
