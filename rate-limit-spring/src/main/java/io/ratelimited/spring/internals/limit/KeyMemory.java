@@ -92,7 +92,7 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
                 limit.isUnlimited()
                         ? 0
                         : BYTES_OF_LOG + 2 * Long.BYTES * limit.rate().permits();
-            case SLIDING_WINDOW -> BYTES_OF_WINDOW + Long.BYTES * limit.slots();
+            case SLIDING_WINDOW -> BYTES_OF_WINDOW + (long) Long.BYTES * limit.slots();
             default -> 0;
         };
     }
