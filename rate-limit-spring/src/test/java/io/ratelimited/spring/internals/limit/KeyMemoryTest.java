@@ -30,7 +30,7 @@ class KeyMemoryTest {
         Limit window = Limit.of("keys", Algorithm.SLIDING_WINDOW).rate("5/h").build();
         Limit larger = window.toBuilder().slots(1_000).build();
         assertThat(KeyMemory.bytesPerKey(larger, false))
-                .isEqualTo(KeyMemory.bytesPerKey(window, false) + 3 * 8 * (1_000 - window.slots()));
+                .isEqualTo(KeyMemory.bytesPerKey(window, false) + 24L * (1_000 - window.slots()));
         KeyMemory small = new KeyMemory(null, 256 << 20);
         assertThat(small.maximumKeys(larger, false, 1) * KeyMemory.bytesPerKey(larger, false))
                 .isLessThanOrEqualTo(256 << 20);
