@@ -9,6 +9,7 @@ import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfi
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aot.AotDetector;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;
 import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
@@ -41,7 +42,9 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
             context.getEnvironment()
                     .getPropertySources()
                     .addFirst(new MapPropertySource("@AutoConfigureRateLimits", Map.of("rate-limit.enabled", enabled)));
-            if (context.getBeanFactory() instanceof BeanDefinitionRegistry registry) {
+            // Code that was generated ahead of time registers this bean and those that it imports.
+            if (!AotDetector.useGeneratedArtifacts()
+                    && context.getBeanFactory() instanceof BeanDefinitionRegistry registry) {
                 registry.registerBeanDefinition(Imports.class.getName(), new RootBeanDefinition(Imports.class));
             }
         }
