@@ -17,7 +17,12 @@ public final class MvcResponseAssert extends AbstractMockHttpServletResponseAsse
     MvcResponseAssert(MvcTestResult actual) {
         super((JsonConverterDelegate) null, actual, MvcResponseAssert.class);
         MockHttpServletResponse got = actual.getResponse();
-        this.response = new ResponseFacts(info, got.getStatus(), got::getHeader, got::getContentAsByteArray);
+        this.response = new ResponseFacts(
+                info,
+                actual.getRequest().isAsyncStarted(),
+                got.getStatus(),
+                got::getHeader,
+                got::getContentAsByteArray);
     }
 
     @Override

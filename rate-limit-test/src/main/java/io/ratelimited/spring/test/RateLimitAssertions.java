@@ -26,15 +26,23 @@ public final class RateLimitAssertions extends DecisionAssertions {
         return new MvcResponseAssert(actual.exchange());
     }
 
-    /** Starts an assertion on a response to {@code MockMvcTester}. */
+    /**
+     * Starts an assertion on a response to {@code MockMvcTester}. After {@code asyncExchange()}, the response of an asynchronous
+     * handler is still to come, and the assertion fails.
+     */
     public static MvcResponseAssert assertThat(MvcTestResult actual) {
         return new MvcResponseAssert(actual);
     }
 
-    /** Starts an assertion on a result of {@code MockMvc}: {@code mvc.perform(get("/")).andReturn()}. */
+    /**
+     * Starts an assertion on a result of {@code MockMvc}: {@code mvc.perform(get("/")).andReturn()}. If the handler returns a
+     * {@code Mono}, a future or another asynchronous result, the response is still to come, and the assertion fails: then assert
+     * on the result of {@code mvc.perform(asyncDispatch(result))}, or use {@code MockMvcTester}.
+     */
     public static ResponseAssert<MvcResult> assertThat(MvcResult actual) {
         return new ResponseAssert<>(
                 actual,
+                actual.getRequest().isAsyncStarted(),
                 actual.getResponse().getStatus(),
                 name -> actual.getResponse().getHeader(name),
                 () -> actual.getResponse().getContentAsByteArray());
@@ -56,7 +64,11 @@ public final class RateLimitAssertions extends DecisionAssertions {
                 actual::getResponseBodyContent);
     }
 
-    /** Starts an assertion on a response to {@code RestTestClient}: {@code client.get().uri("/").exchange()}. */
+    /**
+     * Starts an assertion on a response to {@code RestTestClient}: {@code client.get().uri("/").exchange()}. Bound to {@code
+     * MockMvc}, this client does not wait for the response to a handler that returns a {@code Mono} or a future: every status is
+     * 200, and {@link ResponseAssert#isNotRateLimited()} passes. Use {@code MockMvcTester} there.
+     */
     public static ResponseAssert<org.springframework.test.web.servlet.client.ExchangeResult> assertThat(
             RestTestClient.ResponseSpec actual) {
         return assertThat(actual.returnResult(byte[].class));

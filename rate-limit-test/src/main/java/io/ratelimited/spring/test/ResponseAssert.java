@@ -13,8 +13,17 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
 
     ResponseAssert(
             A actual, int status, UnaryOperator<@Nullable String> header, Supplier<? extends @Nullable Object> body) {
+        this(actual, false, status, header, body);
+    }
+
+    ResponseAssert(
+            A actual,
+            boolean pending,
+            int status,
+            UnaryOperator<@Nullable String> header,
+            Supplier<? extends @Nullable Object> body) {
         super(actual, ResponseAssert.class);
-        this.response = new ResponseFacts(info, status, header, body);
+        this.response = new ResponseFacts(info, pending, status, header, body);
     }
 
     /** Fails unless the status is 429. */

@@ -16,11 +16,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * The limits that a response states, whichever client received it.
  *
+ * @param pending whether an asynchronous handler has still to respond; until then the status is 200, also of a rejection
  * @param header the first value of a field
  * @param body text, bytes, or an object that a converter made; read only of errors, because others may be streams without end
  */
 record ResponseFacts(
         WritableAssertionInfo info,
+        boolean pending,
         int status,
         UnaryOperator<@Nullable String> header,
         Supplier<? extends @Nullable Object> body) {
@@ -141,22 +143,33 @@ record ResponseFacts(
     }
 
     private void require(boolean condition, String expected) {
-        if (!condition) {
-            String stated = info.overridingErrorMessage();
-            throw new AssertionError(
-                    stated != null
-                            ? stated
-                            : new BasicErrorMessageFactory(
-                                            "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After:"
-                                                    + " %s%n  RateLimit: %s%n  X-RateLimit-Remaining: %s"
-                                                    + (isError() ? "%n  body: %s" : ""),
-                                            expected,
-                                            status,
-                                            header.apply("Retry-After"),
-                                            header.apply("RateLimit"),
-                                            header.apply("X-RateLimit-Remaining"),
-                                            text(bodyOfError()))
-                                    .create(info.description(), info.representation()));
+        if (pending) {
+            throw failure(
+                    "%nExpected %s, but the response is still to come: the handler returned a Mono, a future or another"
+                            + " asynchronous result. Use MockMvcTester, whose exchange() waits for the response, or assert"
+                            + " on the result of mvc.perform(asyncDispatch(result)).",
+                    expected);
         }
+        if (!condition) {
+            throw failure(
+                    "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After: %s%n  RateLimit: %s%n"
+                            + "  X-RateLimit-Remaining: %s"
+                            + (isError() ? "%n  body: %s" : ""),
+                    expected,
+                    status,
+                    header.apply("Retry-After"),
+                    header.apply("RateLimit"),
+                    header.apply("X-RateLimit-Remaining"),
+                    text(bodyOfError()));
+        }
+    }
+
+    private AssertionError failure(String message, @Nullable Object... parts) {
+        String stated = info.overridingErrorMessage();
+        return new AssertionError(
+                stated != null
+                        ? stated
+                        : new BasicErrorMessageFactory(message, parts)
+                                .create(info.description(), info.representation()));
     }
 }

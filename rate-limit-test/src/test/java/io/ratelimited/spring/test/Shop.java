@@ -74,6 +74,18 @@ class Shop {
             return Mono.just("slow");
         }
 
+        @GetMapping("/mono")
+        @RateLimited(name = "mono", rate = "1/h")
+        Mono<String> mono() {
+            return Mono.just("mono");
+        }
+
+        @GetMapping("/future")
+        @RateLimited(name = "future", rate = "1/h")
+        CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("future");
+        }
+
         @GetMapping("/routed")
         String routed() {
             return "routed";

@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import static io.ratelimited.spring.test.RateLimitAssertions.assertThat;
 import static io.ratelimited.spring.test.RateLimitAssertions.assertThatCall;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.springframework.test.web.client.match.MockRestRequestMatchers.anything;
 import static org.springframework.test.web.client.response.MockRestResponseCreators.withSuccess;
 
@@ -16,9 +17,12 @@ import java.util.List;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -40,7 +44,10 @@ import org.springframework.test.context.TestPropertySource;
 import org.springframework.test.web.client.MockRestServiceServer;
 import org.springframework.test.web.reactive.server.WebTestClient;
 import org.springframework.test.web.servlet.MockMvc;
+import org.springframework.test.web.servlet.MvcResult;
 import org.springframework.test.web.servlet.assertj.MockMvcTester;
+import org.springframework.test.web.servlet.assertj.MvcTestResult;
+import org.springframework.test.web.servlet.client.MockMvcWebTestClient;
 import org.springframework.test.web.servlet.client.RestTestClient;
 import org.springframework.test.web.servlet.request.MockMvcRequestBuilders;
 import org.springframework.web.client.RestClient;
@@ -108,6 +115,43 @@ class SlicesTest {
                     .by("quotes");
             ticker.advance(TWELVE_SECONDS);
             assertThat(rest.get().uri("/quotes").exchange()).isNotRateLimited();
+        }
+
+        /** Else each {@code isNotRateLimited} would pass: its status is 200 until there is another. */
+        @ParameterizedTest
+        @ValueSource(strings = {"/mono", "/future"})
+        void noAssertionHoldsForAResponseThatIsStillToCome(String path) throws Exception {
+            MvcResult admitted = mock.perform(MockMvcRequestBuilders.get(path)).andReturn();
+            MvcResult rejected = mock.perform(MockMvcRequestBuilders.get(path)).andReturn();
+            MvcTestResult rejectedToo = mvc.get().uri(path).asyncExchange();
+            for (MvcResult pending : List.of(admitted, rejected)) {
+                fails(() -> assertThat(pending).as(path).isNotRateLimited());
+                fails(() -> assertThat(pending).as(path).isRateLimited());
+                fails(() -> assertThat(pending).as(path).noRetryAfter());
+            }
+            fails(() -> assertThat(rejectedToo).as(path).isNotRateLimited());
+            fails(() -> assertThat(rejectedToo).as(path).isRateLimited());
+
+            assertThat(mock.perform(MockMvcRequestBuilders.asyncDispatch(admitted))
+                            .andReturn())
+                    .isNotRateLimited();
+            assertThat(mock.perform(MockMvcRequestBuilders.asyncDispatch(rejected))
+                            .andReturn())
+                    .isRateLimited()
+                    .by(path.substring(1));
+            assertThat(rejected).isRateLimited().retryAfter(Duration.ofHours(1));
+            assertThat(mvc.get().uri(path)).isRateLimited().by(path.substring(1));
+            WebTestClient web = MockMvcWebTestClient.bindTo(mock).build();
+            assertThat(web.get().uri(path).exchange()).isRateLimited().by(path.substring(1));
+            // Nothing tells that this response is still to come; the page says so.
+            RestTestClient rest = RestTestClient.bindTo(mock).build();
+            assertThat(rest.get().uri(path).exchange()).isNotRateLimited();
+        }
+
+        private static void fails(ThrowingCallable assertion) {
+            assertThatThrownBy(assertion)
+                    .isInstanceOf(AssertionError.class)
+                    .hasMessageContainingAll("[/", "is still to come", "MockMvcTester", "asyncDispatch(result)");
         }
 
         @RepeatedTest(2)
