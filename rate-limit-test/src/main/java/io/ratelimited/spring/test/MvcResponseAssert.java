@@ -19,7 +19,7 @@ public final class MvcResponseAssert extends AbstractMockHttpServletResponseAsse
         MockHttpServletResponse got = actual.getResponse();
         this.response = new ResponseFacts(
                 info,
-                actual.getRequest().isAsyncStarted(),
+                actual.getRequest().isAsyncStarted() && !got.isCommitted(),
                 got.getStatus(),
                 got::getHeader,
                 got::getContentAsByteArray);

@@ -42,7 +42,7 @@ public final class RateLimitAssertions extends DecisionAssertions {
     public static ResponseAssert<MvcResult> assertThat(MvcResult actual) {
         return new ResponseAssert<>(
                 actual,
-                actual.getRequest().isAsyncStarted(),
+                actual.getRequest().isAsyncStarted() && !actual.getResponse().isCommitted(),
                 actual.getResponse().getStatus(),
                 name -> actual.getResponse().getHeader(name),
                 () -> actual.getResponse().getContentAsByteArray());

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The limits that a response states, whichever client received it.
  *
- * @param pending whether an asynchronous handler has still to respond; until then the status is 200, also of a rejection
+ * @param pending whether an asynchronous handler has still to respond; until its response is committed, the status is 200, also of a rejection
  * @param header the first value of a field
  * @param body text, bytes, or an object that a converter made; read only of errors, because others may be streams without end
  */

@@ -3,12 +3,14 @@ package io.ratelimited.spring.test;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimited;
+import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.servlet.mvc.method.annotation.SseEmitter;
 import reactor.core.publisher.Mono;
 
 /** The application that is tested here, as its owner would. */
@@ -84,6 +86,15 @@ class Shop {
         @RateLimited(name = "future", rate = "1/h")
         CompletableFuture<String> future() {
             return CompletableFuture.completedFuture("future");
+        }
+
+        /** Never ends. */
+        @GetMapping("/events")
+        @RateLimited(name = "events", rate = "1/h")
+        SseEmitter events() throws IOException {
+            SseEmitter events = new SseEmitter(0L);
+            events.send("one");
+            return events;
         }
 
         @GetMapping("/routed")

@@ -148,6 +148,14 @@ class SlicesTest {
             assertThat(rest.get().uri(path).exchange()).isNotRateLimited();
         }
 
+        /** Its status is final. */
+        @Test
+        void aStreamThatHasBegunIsAResponse() throws Exception {
+            assertThat(mock.perform(MockMvcRequestBuilders.get("/events")).andReturn())
+                    .isNotRateLimited();
+            assertThat(mvc.get().uri("/events").asyncExchange()).isRateLimited().by("events");
+        }
+
         private static void fails(ThrowingCallable assertion) {
             assertThatThrownBy(assertion)
                     .isInstanceOf(AssertionError.class)
