@@ -17,8 +17,9 @@ import org.jspecify.annotations.Nullable;
  * {@code @PostConstruct} method, can use a limit of properties.
  *
  * <p>Every method throws {@link IllegalArgumentException} for an unknown name of a limit, for an object that is not a key
- * ({@link io.ratelimited.core.CanonicalKey}), for a key under an ADAPTIVE limit, and for a negative number of permits. With
- * {@code rate-limit.enabled: false}, every call is admitted under any name.
+ * ({@link io.ratelimited.core.CanonicalKey}), for a negative number of permits, and, except {@link #tryAcquire}, for a key
+ * under an ADAPTIVE limit. Methods that return a future throw it, too, instead of returning a failed future. With {@code
+ * rate-limit.enabled: false}, every call is admitted under any name.
  */
 public interface RateLimits {
 

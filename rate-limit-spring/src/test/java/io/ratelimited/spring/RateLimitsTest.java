@@ -6,10 +6,16 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 
 /** Limits by name, for code without annotations. */
@@ -27,7 +33,12 @@ final class RateLimitsTest {
             "rate-limit.limits.queue.rate=1/s",
             "rate-limit.limits.queue.policy=wait",
             "rate-limit.limits.flight.algorithm=concurrency",
-            "rate-limit.limits.flight.max-concurrent=1");
+            "rate-limit.limits.flight.max-concurrent=1",
+            "rate-limit.limits.counted.rate=2/s",
+            "rate-limit.limits.counted.policy=shadow",
+            "rate-limit.limits.tried.rate=2/s",
+            "rate-limit.limits.tried.candidates=5/s",
+            "rate-limit.limits.found.algorithm=adaptive");
     private final TestLimits limits = TestLimits.of(context);
 
     @AfterEach
@@ -141,10 +152,65 @@ final class RateLimitsTest {
         assertThat(limits.execute("flight", null, () -> "landed")).isEqualTo("landed");
     }
 
-    @Test
-    void unknownNameIsAnError() {
-        assertThatThrownBy(() -> limits.tryAcquire("serach", null))
+    static Stream<TestCall> calls() {
+        return Stream.of(
+                (limits, name, key) -> limits.tryAcquire(name, key),
+                (limits, name, key) -> limits.tryAcquire(name, key, 1),
+                (limits, name, key) -> limits.execute(name, key, () -> "found"),
+                (limits, name, key) -> limits.executeAsync(name, key, () -> CompletableFuture.completedFuture("found")),
+                (limits, name, key) -> limits.reserve(name, key, 1),
+                (limits, name, key) -> limits.reserveAsync(name, key, 1),
+                (limits, name, key) -> limits.peek(name, key));
+    }
+
+    @ParameterizedTest
+    @MethodSource("calls")
+    void invalidArgumentsAreThrownByEveryMethod(TestCall call) {
+        assertThatThrownBy(() -> call.make(limits, "serach", null))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("serach");
+        assertThatThrownBy(() -> call.make(limits, "search", new Object()))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("is not a key");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"search", "queue", "flight", "counted", "tried", "found"})
+    void aNegativeNumberOfPermitsIsThrownByEveryMethod(String name) {
+        Stream.<Consumer<RateLimits>>of(
+                        calls -> calls.tryAcquire(name, null, -1),
+                        calls -> calls.reserve(name, null, -1),
+                        calls -> calls.reserveAsync(name, null, -1))
+                .forEach(call -> assertThatThrownBy(() -> call.accept(limits))
+                        .isInstanceOf(IllegalArgumentException.class)
+                        .hasMessage("permits must be 0 or more: -1"));
+    }
+
+    /** With or without a key, other methods than tryAcquire are the remedy: that is said first. */
+    @Test
+    void tryAcquireDoesNotSupportCallsInFlightWhateverTheirKey() {
+        for (String name : List.of("flight", "found")) {
+            for (String key : new String[] {null, "ann"}) {
+                assertThatThrownBy(() -> limits.tryAcquire(name, key))
+                        .isInstanceOf(UnsupportedOperationException.class)
+                        .hasMessageContaining("use execute or reserve");
+            }
+        }
+    }
+
+    static Stream<TestCall> callsWithoutTryAcquire() {
+        return calls().skip(2);
+    }
+
+    @ParameterizedTest
+    @MethodSource("callsWithoutTryAcquire")
+    void aKeyOfAnAdaptiveLimitIsAnInvalidArgument(TestCall call) {
+        assertThatThrownBy(() -> call.make(limits, "found", "ann"))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("use null as its key");
+    }
+
+    private interface TestCall {
+        Object make(RateLimits limits, String name, Object key);
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.Call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.internals.Permits;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
@@ -54,7 +55,7 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
-        return enforcer.tryAcquire(called(name, key), CallerNames.inKey(key), permits);
+        return enforcer.tryAcquire(called(name, key, permits), CallerNames.inKey(key), permits);
     }
 
     @Override
@@ -95,12 +96,19 @@ public final class NamedLimits implements RateLimits {
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
-        return new LimitRequest[] {LimitRequest.of(called(name, key), CallerNames.inKey(key), permits, priority)};
+        ConfiguredLimit limit = called(name, key, permits);
+        return new LimitRequest[] {LimitRequest.of(limit, CallerNames.inKey(key), permits, priority)};
     }
 
-    /** The limit of a call, which warns of properties that calls like this do not read. */
-    private ConfiguredLimit called(String name, @Nullable Object key) {
+    /**
+     * The limit of a call, which warns of properties that calls like this do not read.
+     *
+     * @throws IllegalArgumentException when there is no such limit, or the number of permits is negative: a future would hide
+     *     the mistake, and a dry run admits a call that it cannot count
+     */
+    private ConfiguredLimit called(String name, @Nullable Object key, long permits) {
         ConfiguredLimit limit = registry.get(name);
+        Permits.requireAsked(permits);
         limit.calledInCode(key != null);
         return limit;
     }
