@@ -13,7 +13,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.boot.context.properties.BoundConfigurationProperties;
 import org.springframework.boot.context.properties.source.ConfigurationProperty;
@@ -45,7 +44,7 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
             List.of("limits", "defaults", "backend", "redis", "http", "clients", "routes", "memory");
 
     /** With an underscore for the dash of the prefix, Spring Boot reads only variables of properties that it knows. */
-    private static final Pattern VARIABLE = Pattern.compile("RATE_?LIMIT_(?<name>(?<member>[A-Z0-9]+)(_.*)?)");
+    private static final Pattern VARIABLE = Pattern.compile("RATE(?<dash>_)?LIMIT_(?<name>(?<member>[A-Z0-9]+)(_.*)?)");
     /** Variables that Kubernetes and Docker set for a service. */
     private static final Pattern OF_SERVICE =
             Pattern.compile(".*_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\\d+_(TCP|UDP).*)?)");
@@ -135,20 +134,31 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
         Matcher matcher = VARIABLE.matcher(variable.toUpperCase(Locale.ROOT));
         if (!matcher.matches()
                 || OF_SERVICE.matcher(variable).matches()
-                || !isMember(matcher.group("member").toLowerCase(Locale.ROOT))
-                || isRead(variable, bound)) {
+                || !isMember(matcher.group("member").toLowerCase(Locale.ROOT))) {
             return Optional.empty();
         }
         ConfigurationPropertyName name = ConfigurationPropertyName.adapt("ratelimit_" + matcher.group("name"), '_');
         Optional<Unknown> unknown = KnownProperties.unknown(name);
-        String meant = unknown.isEmpty()
-                ? ". Write RATELIMIT_" + matcher.group("name")
-                : ", because this version has no such property"
-                        + KnownProperties.similar(name, unknown.get())
-                                .map(near -> " (did you mean " + variable(near, "") + "?)")
-                                .orElse("")
-                        + ". Correct or remove it";
-        return Optional.of("Environment variable " + variable + " has no effect" + meant + ". [RL-340]");
+        // Spring Boot reads the first form or fails startup, unless another source has the property or its list.
+        boolean read = matcher.group("dash") == null
+                ? unknown.isEmpty() || bound.contains(name)
+                : isReadWithDashes(variable, bound);
+        return read
+                ? Optional.empty()
+                : Optional.of("Environment variable " + variable + " has no effect"
+                        + unknown.map(found -> ", because this version has no such property" + remedy(name, found))
+                                .orElse(". Write RATELIMIT_" + matcher.group("name"))
+                        + ". [RL-340]");
+    }
+
+    private static String remedy(ConfigurationPropertyName name, Unknown unknown) {
+        Optional<String> near = KnownProperties.similar(name, unknown);
+        if (near.isEmpty() && unknown.isNamed()) {
+            return ". If it has a name with dashes, start it with RATE_LIMIT_, write each dash as _, and set another"
+                    + " property of that name in a file. Otherwise, correct or remove it";
+        }
+        return near.map(property -> " (did you mean " + variable(property, "") + "?)")
+                        .orElse("") + ". Correct or remove it";
     }
 
     /** Whether a name is one of ours, so that no other program is meant. */
@@ -157,11 +167,19 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
         return members.contains(name) || SimilarName.find(name, members).isPresent();
     }
 
-    /** Whether Spring Boot reads a variable, or would if no other source had its property. */
-    private static boolean isRead(String variable, Set<ConfigurationPropertyName> bound) {
-        return Stream.concat(bound.stream().map(ConfigurationPropertyName::toString), KnownProperties.paths().stream())
-                .anyMatch(name -> variable.equalsIgnoreCase(variable(name, ""))
-                        || variable.equalsIgnoreCase(variable(name, "_")));
+    /** Whether Spring Boot reads a variable with underscores for dashes, or would if no other source had its property or list. */
+    private static boolean isReadWithDashes(String variable, Set<ConfigurationPropertyName> bound) {
+        String list = variable.replaceFirst("_\\d+$", "");
+        return KnownProperties.paths().stream().anyMatch(path -> variable.equalsIgnoreCase(variable(path, "_")))
+                || bound.stream()
+                        .anyMatch(name -> variable.equalsIgnoreCase(variable(name.toString(), "_"))
+                                || list.equalsIgnoreCase(variable(list(name), "_")));
+    }
+
+    /** The list that a property is, or is an element of; empty for another property. */
+    private static String list(ConfigurationPropertyName name) {
+        ConfigurationPropertyName list = name.isLastElementIndexed() ? name.getParent() : name;
+        return KnownProperties.unknown(list.append("[0]")).isEmpty() ? list.toString() : "";
     }
 
     /** The variable of a property. */

@@ -31,8 +31,9 @@ final class KnownProperties {
      * @param parent the part of its name that exists
      * @param element the first element of its name that does not exist
      * @param siblings the names that exist there, in lower case with dashes; none where no property can be
+     * @param isNamed whether the parent has a name that the application chooses, such as that of a limit
      */
-    public record Unknown(ConfigurationPropertyName parent, String element, Set<String> siblings) {
+    public record Unknown(ConfigurationPropertyName parent, String element, Set<String> siblings, boolean isNamed) {
 
         /** Whether the property is part of a limit, a route, a client or the defaults, or of one of these misspelt. */
         public boolean isOfLimit() {
@@ -51,19 +52,24 @@ final class KnownProperties {
      */
     public static Optional<Unknown> unknown(ConfigurationPropertyName name) {
         Type type = RateLimitProperties.class;
+        boolean named = false;
         for (int i = PREFIX.getNumberOfElements(); i < name.getNumberOfElements(); i++) {
             Map<String, Type> known = properties(type);
             String element = name.getElement(i, Form.UNIFORM);
             Type next = known.isEmpty() ? elementOf(type) : typeOf(known, element);
             if (next == null) {
-                return Optional.of(new Unknown(name.chop(i), name.getElement(i, Form.DASHED), known.keySet()));
+                return Optional.of(new Unknown(name.chop(i), name.getElement(i, Form.DASHED), known.keySet(), named));
             }
+            named |= known.isEmpty() && !name.isNumericIndex(i);
             type = next;
         }
         return Optional.empty();
     }
 
-    /** The nearest name that exists, if one is near: below the same parent, else anywhere outside of maps and lists. */
+    /**
+     * The nearest name that exists, if one is near: below the same parent or, for a property that is not part of a limit,
+     * anywhere outside of maps and lists. The same property of another branch would change other limits.
+     */
     static Optional<String> similar(ConfigurationPropertyName name, Unknown unknown) {
         StringBuilder rest = new StringBuilder();
         for (int i = unknown.parent.getNumberOfElements(); i < name.getNumberOfElements(); i++) {
@@ -76,7 +82,7 @@ final class KnownProperties {
             }
         }
         Optional<String> sibling = SimilarName.find(unknown.element, unknown.siblings);
-        if (sibling.isPresent()) {
+        if (sibling.isPresent() || unknown.isOfLimit()) {
             return sibling.map(near -> unknown.parent.append(near).toString());
         }
         Map<String, String> byLastElement = new TreeMap<>();

@@ -119,6 +119,8 @@ class IgnoredPropertiesTest {
             RATELIMIT_LIMITS_KNOWN_RTAE        | (did you mean RATELIMIT_LIMITS_KNOWN_RATE?)
             RATE_LIMIT_LIMITS_SEARCH_RATE      | Write RATELIMIT_LIMITS_SEARCH_RATE.
             rate_limit_limits_search_rate      | Write RATELIMIT_LIMITS_SEARCH_RATE.
+            RATE_LIMIT_HTTP_TRUSTED_PROXIES_1  | because this version has no such property. Correct
+            RATE_LIMIT_LIMITS_KNOWN_BURST_0    | because this version has no such property
             """)
     void ofTheEnvironmentAreWarnedOf(String variable, String remedy, CapturedOutput output) {
         withVariable(variable, "1")
@@ -126,7 +128,57 @@ class IgnoredPropertiesTest {
                 .run(context -> assertThat(warnings(output.toString()))
                         .singleElement()
                         .asString()
-                        .contains("Environment variable " + variable + " has no effect", remedy, "[RL-340]"));
+                        .contains("Environment variable " + variable + " has no effect", remedy, "[RL-340]")
+                        .satisfies(warning ->
+                                assertThat(warning.split(variable + "\\b", -1)).hasSize(2)));
+    }
+
+    /** Spring Boot reads a variable with an underscore for a dash only if a file has the name. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "RATE_LIMIT_LIMITS_PER_USER_RATE",
+                "RATELIMIT_LIMITS_PER_USER_RATE",
+                "RATE_LIMIT_LIMITS_PER_USER_MAX_WAIT",
+                "RATELIMIT_CLIENTS_MY_PARTNER_MAXWAIT",
+                "RATE_LIMIT_DEFAULTS_TIERS_VERY_GOLD_RATE",
+                "RATELIMIT_LIMITS_KNOWN_TIERS_A_B_STATUS"
+            })
+    void ofTheEnvironmentWithANameThatMayHaveDashesNeedTheNameInAFile(String variable, CapturedOutput output) {
+        withVariable(variable, "1")
+                .withPropertyValues("rate-limit.limits.known.burst=5")
+                .run(context -> assertThat(warnings(output.toString()))
+                        .singleElement()
+                        .asString()
+                        .contains(
+                                "Environment variable " + variable + " has no effect",
+                                "If it has a name with dashes, start it with RATE_LIMIT_, write each dash as _, and set"
+                                        + " another property of that name in a file. Otherwise, correct or remove it.")
+                        .doesNotContain("did you mean"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "RATELIMIT_HTTP_TRUSTEDPROXIES_0",
+                "RATE_LIMIT_HTTP_TRUSTED_PROXIES_0",
+                "RATELIMIT_CLIENTS_PARTNER_LIMITS_0",
+                "RATE_LIMIT_CLIENTS_PARTNER_LIMITS_0",
+                "RATELIMIT_ROUTES_0_METHODS_0"
+            })
+    void ofTheEnvironmentWhoseListAHigherSourceReplacesAreNot(String variable, CapturedOutput output) {
+        withVariable(variable, "1")
+                .withPropertyValues(
+                        "rate-limit.http.trusted-proxies=10.0.0.0/8",
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.limits=known",
+                        "rate-limit.routes[0].path=/search",
+                        "rate-limit.routes[0].limits=known",
+                        "rate-limit.limits.known.rate=5/s")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output).doesNotContain("RL-340");
+                });
     }
 
     @ParameterizedTest
@@ -136,6 +188,7 @@ class IgnoredPropertiesTest {
         "RATELIMIT_HTTP_TRUSTEDPROXIES_0, 10.0.0.0/8",
         "RATE_LIMIT_HTTP_TRUSTED_PROXIES, 1",
         "RATELIMIT_LIMITS_SEARCH_RATE, 1/s",
+        "RATELIMIT_LIMITS_PER-USER_RATE, 1/s",
         "RATE_LIMIT_LIMITS_KNOWN_RATE, 1/s",
         "RATELIMIT_PORT, tcp://10.0.0.1:80",
         "RATE_LIMIT_PORT_80_TCP_ADDR, 10.0.0.1",
@@ -154,14 +207,32 @@ class IgnoredPropertiesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"RATELIMIT_LIMITS_SEARCH_RATE", "RATE_LIMIT_LIMITS_KNOWN_RATE"})
+    @ValueSource(
+            strings = {
+                "RATELIMIT_LIMITS_SEARCH_RATE",
+                "RATE_LIMIT_LIMITS_KNOWN_RATE",
+                "RATE_LIMIT_LIMITS_PER_USER_RATE",
+                "RATELIMIT_LIMITS_PER-USER_RATE",
+                "RATELIMIT_LIMITS_IN-NO-FILE_RATE"
+            })
     void variablesThatAreNotWarnedOfApply(String variable) {
         withVariable(variable, "7/s")
-                .withPropertyValues("rate-limit.limits.known.burst=5")
+                .withPropertyValues("rate-limit.limits.known.burst=5", "rate-limit.limits.per-user.burst=5")
                 .run(context -> assertThat(
                                 context.getBean(RateLimitProperties.class).limits())
                         .asString()
                         .contains("rate=7/s"));
+    }
+
+    @Test
+    void aVariableWithTheDashesOfAClientApplies() {
+        withVariable("RATE_LIMIT_CLIENTS_MY_PARTNER_MAX_WAIT", "7s")
+                .withPropertyValues("rate-limit.clients.my-partner.hosts=a.example")
+                .run(context -> assertThat(
+                                context.getBean(RateLimitProperties.class).clients())
+                        .hasEntrySatisfying(
+                                "my-partner",
+                                client -> assertThat(client.maxWait()).hasSeconds(7)));
     }
 
     @Test

@@ -40,6 +40,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfiguration;
 import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeHttpClientAutoConfiguration;
 import org.springframework.boot.http.client.autoconfigure.reactive.ReactiveHttpClientAutoConfiguration;
@@ -53,6 +54,8 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.StandardEnvironment;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
 import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.mock.http.client.MockClientHttpRequest;
 import org.springframework.mock.http.client.MockClientHttpResponse;
@@ -548,6 +551,27 @@ class ClientLimitsTest {
                 "rate-limit.clients.partner.hosts has \"…@a\"", "rate-limit.clients.partner.hosts=https://me:secret@a");
         assertFails("rate-limit.clients.two.hosts is missing", "rate-limit.clients.two.policy=wait");
         assertFails("which client 'partner' also has", "rate-limit.clients.two.hosts=LOCALHOST");
+    }
+
+    /** A file names the client my-partner, and a variable without its dash names a second one, bound to the same hosts. */
+    @Test
+    void aVariableWithoutTheDashesOfAClientIsToldFromTwoClientsOfOneHost() {
+        String variables = StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME;
+        runner("rate-limit.clients.my-partner.hosts=a.example")
+                .withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .replace(
+                                variables,
+                                new SystemEnvironmentPropertySource(
+                                        variables, Map.of("RATELIMIT_CLIENTS_MYPARTNER_MAXWAIT", "7s"))))
+                .run(context -> {
+                    FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+                    assertThat(analysis.getDescription())
+                            .contains("has a.example, which client 'my", "Spring Boot ignores the dashes");
+                    assertThat(analysis.getAction())
+                            .isEqualTo("Use the name 'my-partner' only. In environment variables, write each dash as _,"
+                                    + " as in RATE_LIMIT_CLIENTS_MY_PARTNER_MAX_WAIT. [RL-113]");
+                });
     }
 
     /** Clients are created before the beans that use them, so they see no annotation of those. */

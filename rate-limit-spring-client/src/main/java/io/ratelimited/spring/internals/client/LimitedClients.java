@@ -60,15 +60,34 @@ public final class LimitedClients {
             for (String host : orEmpty(properties.hosts())) {
                 LimitedClient other = byHost.putIfAbsent(withPort(host), client);
                 if (other != null) {
-                    throw invalid(
-                            name,
-                            "hosts",
-                            "has " + host + ", which client '" + other.name() + "' also has",
-                            "List the host in one client only; use key to divide the state of a client.");
+                    throw hasHostOf(other.name(), name, host);
                 }
             }
         });
         clients.forEach((name, properties) -> LOG.info(described(name, properties)));
+    }
+
+    private static InvalidRateLimitException hasHostOf(String other, String client, String host) {
+        String problem = "has " + host + ", which client '" + other + "' also has";
+        if (client.equals(other) || !withoutDashes(client).equals(withoutDashes(other))) {
+            return invalid(
+                    client,
+                    "hosts",
+                    problem,
+                    "List the host in one client only; use key to divide the state of a client.");
+        }
+        // Each is bound to the properties of both, so a variable without the dashes has made a second client.
+        String dashed = client.length() > other.length() ? client : other;
+        return invalid(
+                client,
+                "hosts",
+                problem + ", because Spring Boot ignores the dashes of their names",
+                "Use the name '" + dashed + "' only. In environment variables, write each dash as _, as in"
+                        + " RATE_LIMIT_CLIENTS_" + dashed.replace('-', '_').toUpperCase(Locale.ROOT) + "_MAX_WAIT.");
+    }
+
+    private static String withoutDashes(String name) {
+        return name.replace("-", "");
     }
 
     /** What applies to the calls of a client, so that the log of a deployment shows it. */
