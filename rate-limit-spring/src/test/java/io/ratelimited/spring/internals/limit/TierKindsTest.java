@@ -102,6 +102,16 @@ final class TierKindsTest {
                 });
     }
 
+    @Test
+    void tiersOfTheDefaultsMustSuitEveryLimit() {
+        runner(LIMIT + "algorithm=CONCURRENCY", LIMIT + "max-concurrent=1", "rate-limit.defaults.tiers.gold.rate=2/h")
+                .run(context -> {
+                    assertThat(context).hasFailed();
+                    assertThat(Explanation.of(context.getStartupFailure()).getDescription())
+                            .contains("'api'", "CONCURRENCY", "Origin: rate-limit.defaults.tiers.gold.rate.");
+                });
+    }
+
     private static long admitted(Calls calls, String plan) {
         List<CompletableFuture<String>> futures = IntStream.range(0, 5)
                 .mapToObj(i -> calls.call(plan, new CompletableFuture<>()))
