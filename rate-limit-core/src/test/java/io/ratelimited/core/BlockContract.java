@@ -163,6 +163,8 @@ public abstract class BlockContract {
         Decision refused = offend(limiter, "a");
         assertThat(refused.blocked()).isTrue();
         assertThat(refused.retryAfter()).isEqualTo(Duration.ofMinutes(1));
+        assertBlocked(limiter.peek("a", 0, 0), BLOCK);
+        assertThat(limiter.reserve("a", 0, 0).decision().retryAfter()).isEqualTo(BLOCK);
         ticker.advance(Duration.ofMinutes(1));
         assertThat(limiter.tryAcquire("a", 1)).isTrue();
     }
@@ -237,6 +239,38 @@ public abstract class BlockContract {
             assertThat(limiter.tryAcquire("a", 0)).isTrue();
         }
         assertThat(limiter.peek("a", 1, 0).remaining()).isEqualTo(5);
+    }
+
+    /** Nothing is blocked, charged or owed. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void aCallOfNothingWaitsForNoOtherAndIsNotRejectedByAFullQueue(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Claim other = claim(limiter(named("other", 50).build()), "a", 1, 0);
+        long hour = Duration.ofHours(1).toNanos();
+        int queue = algorithm == Algorithm.LEAKY_BUCKET ? 5 : 6;
+        for (int call = 0; call < queue; call++) {
+            assertThat(limiter.reserve("a", 1, hour).isRefused()).isFalse();
+        }
+        assertThat(limiter.peek("a", 1, 0).admitted()).isFalse();
+        for (long maxWait : new long[] {0, hour}) {
+            for (Reservation nothing : List.of(
+                    limiter.reserve("a", 0, maxWait),
+                    all(claim(limiter, "a", 0, maxWait), other),
+                    AllOf.reserveAsync(List.of(other, claim(limiter, "a", 0, maxWait)))
+                            .toCompletableFuture()
+                            .join())) {
+                assertThat(nothing.isRefused()).isFalse();
+                assertThat(nothing.waitNanos()).isZero();
+                assertThat(nothing.mayWait()).isFalse();
+            }
+            assertThat(limiter.peek("a", 0, maxWait).admitted()).isTrue();
+            assertThat(limiter.peek("a", 0, maxWait).waitTime()).isZero();
+        }
+        assertThat(limiter.tryAcquire("a", 0)).isTrue();
+        assertThat(limiter.blockedKeys()).isEmpty();
     }
 
     @Test

@@ -192,8 +192,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /**
-     * {@inheritDoc} Where calls are charged, or keys blocked, it waits or is rejected until its key owes no permits and is not
-     * blocked.
+     * {@inheritDoc} It is rejected while its key is blocked. Where calls are charged, it waits or is rejected until its key owes no
+     * permits; elsewhere it owes none, however many calls wait before it.
      */
     @Override
     CompletableFuture<ScriptReply> lookForNothing(String operation, @Nullable String text, Wanted wanted) {
@@ -209,8 +209,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (owed != null) {
             return CompletableFuture.completedFuture(owed);
         }
-        return ask(name(text), operation, current, List.of(new PermitRequest(wanted, text)))
-                .thenApply(replies -> replies[0]);
+        Wanted asked = charged ? wanted : wanted.withPermits(1);
+        return ask(name(text), operation, current, List.of(new PermitRequest(asked, text)))
+                .thenApply(replies -> charged ? replies[0] : replies[0].byBlockAlone());
     }
 
     Reservation reservation(String name, @Nullable String text, Wanted wanted, ScriptReply reply) {
@@ -224,7 +225,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             blocks.charged(parameters(), text, name, end, wanted, reservedAt, reply);
             return reply.settled(end.excess(), end.elapsed());
         };
-        Runnable keep = text != null && wanted.undecided() && isHeld(reply)
+        Runnable keep = text != null && wanted.undecided() && wanted.permits() > 0 && isHeld(reply)
                 ? () -> blocks.kept(reply.parameters(), text, name, reply.decidedAt())
                 : null;
         return new RedisReservation(context().ticker(), waitingRoom(), text, wanted.permits(), reply, charge, keep);
@@ -296,7 +297,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 .thenApply(replies -> rejected(name, operation, calls, replies, blocks.owed(text, current)));
     }
 
-    /** Rejects what Redis has admitted because it did not know of a block. */
+    /** Rejects what Redis has admitted because it did not know of a block, and says of the other calls that they are blocked. */
     private ScriptReply[] rejected(
             String name,
             String operation,
@@ -304,12 +305,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
             ScriptReply[] replies,
             @Nullable ScriptReply owed) {
         for (int i = 0; owed != null && i < replies.length; i++) {
-            if (replies[i].admitted() && !calls.get(i).exempt()) {
-                if (operation.equals("take")) {
-                    giveBack(calls.get(i), name, replies[i]);
-                }
-                replies[i] = owed;
+            if (calls.get(i).exempt() || replies[i].block() != null) {
+                continue;
             }
+            if (replies[i].admitted() && operation.equals("take")) {
+                giveBack(calls.get(i), name, replies[i]);
+            }
+            replies[i] = replies[i].admitted() ? owed : replies[i].withBlock(owed.block());
         }
         return replies;
     }

@@ -140,6 +140,11 @@ record ScriptReply(
         return new ScriptReply(value, remaining, reset, mark, parameters, source, decidedAt, value >= 0 ? null : block);
     }
 
+    /** The reply to a call that is rejected by the block of its key, and by nothing else. */
+    ScriptReply byBlockAlone() {
+        return withOutcome(block == null ? 0 : ~1);
+    }
+
     /** The reply with the block of its key; an admitted call has none. */
     ScriptReply withBlock(ScriptBlocks.@Nullable State state) {
         return admitted() || state == null || state.leftNanos() <= 0
