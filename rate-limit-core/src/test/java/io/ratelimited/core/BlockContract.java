@@ -980,6 +980,42 @@ public abstract class BlockContract {
         assertThat(all(one, other).isRefused()).isFalse();
     }
 
+    /** Also beside claims by which nothing is taken: of no permits, or of a limit that admits all calls. */
+    @ParameterizedTest
+    @ValueSource(strings = {"one permit", "no permits", "no permits of a limit without blocks", "unlimited"})
+    void theCallThatBeginsABlockIsToldItsTimeWhateverElseItAsks(String kind) {
+        RateLimiter narrow = limiter(named("narrow", 1).build());
+        RateLimiter other = limiter(
+                switch (kind) {
+                    case "unlimited" ->
+                        Limit.of("open", Algorithm.TOKEN_BUCKET)
+                                .rate("unlimited")
+                                .build();
+                    case "no permits of a limit without blocks" ->
+                        Limit.of("plain", Algorithm.TOKEN_BUCKET).rate("100/s").build();
+                    default -> named("wide", 50).build();
+                });
+        for (String key : new String[] {"first", "last", "async", "third"}) {
+            Claim beside = claim(other, key, kind.startsWith("no permits") ? 0 : 1, 0);
+            Claim limited = claim(narrow, key, 1, 0);
+            Claim third = claim(limiter(named("third", 50).build()), key, 1, 0);
+            assertThat(all(beside, limited).isRefused()).isFalse();
+            Decision told = (switch (key) {
+                        case "first" -> all(limited, beside);
+                        case "last" -> all(beside, limited);
+                        case "third" -> all(third, beside, limited);
+                        default ->
+                            AllOf.reserveAsync(List.of(beside, limited))
+                                    .toCompletableFuture()
+                                    .join();
+                    })
+                    .decision();
+            assertThat(told.limit()).isEqualTo("narrow");
+            assertBlocked(told, BLOCK);
+            assertBlocked(narrow.peek(key, 1, 0), BLOCK);
+        }
+    }
+
     /** The call that took them waits for a place, and so does not know yet whether it will be made. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

@@ -142,11 +142,33 @@ final class Transaction {
         return CompletableFuture.completedFuture(value);
     }
 
-    /** A single remote group is charged first and not asked, which saves a round trip. */
+    /**
+     * A single remote group that takes permits is charged first and not asked: it saves a round trip, and the backend judges the
+     * call by itself.
+     */
     private boolean asksFirst(List<Group> remote) {
-        return remote.size() > 1
-                || takeTogether == null
-                || AllOf.takesPlaceLater(claims[remote.get(0).numbers.get(0)], false, wait, false);
+        Group taking = null;
+        for (Group group : remote) {
+            if (takeTogether == null || (taking != null && !takesNothing(first(group)))) {
+                return true;
+            }
+            taking = takesNothing(first(group)) ? taking : group;
+        }
+        if (taking == null) {
+            return false;
+        }
+        // A call of no permits may have to wait, too: whether a place comes later is known once it is asked.
+        boolean placeBeside = remote.size() > 1 && taking.numbers.size() == 1 && AllOf.isPlace(first(taking));
+        return placeBeside || AllOf.takesPlaceLater(first(taking), false, wait, false);
+    }
+
+    private Claim first(Group group) {
+        return claims[group.numbers.get(0)];
+    }
+
+    /** Returns whether a claim leaves its limit as it is, whatever becomes of the call. */
+    private static boolean takesNothing(Claim claim) {
+        return claim.permits() == 0 || claim.limiter().limit().isUnlimited();
     }
 
     /** Completes with the refusal, once the limits that have not been asked have said whether they would refuse, too. */
@@ -169,15 +191,14 @@ final class Transaction {
         return retry == null || retry.compareTo(LONGEST_KNOWN) > 0 ? LONGEST_KNOWN.toNanos() : retry.toNanos();
     }
 
-    /** The groups in memory or of other backends; those of a single place last. */
+    /** The groups in memory or of other backends: first those that take nothing, and last those of a single place. */
     private List<Group> groups(boolean inMemory) {
         List<Group> groups = new ArrayList<>();
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
             if (AllOf.isInMemory(claim) == inMemory) {
                 Group group = groups.stream()
-                        .filter(each ->
-                                inMemory || takeTogether == null || isDecidedWith(claims[each.numbers.get(0)], claim))
+                        .filter(each -> inMemory || takeTogether == null || isDecidedWith(first(each), claim))
                         .findFirst()
                         .orElse(null);
                 if (group == null) {
@@ -187,18 +208,19 @@ final class Transaction {
                 group.numbers.add(i);
             }
         }
-        groups.sort(Comparator.comparing(this::isPlace));
+        groups.sort(Comparator.comparingInt(this::order));
         return groups;
     }
 
-    private boolean isPlace(Group group) {
-        return group.numbers.size() == 1 && AllOf.isPlace(claims[group.numbers.get(0)]);
+    private int order(Group group) {
+        Claim first = first(group);
+        return takesNothing(first) ? -1 : group.numbers.size() == 1 && AllOf.isPlace(first) ? 1 : 0;
     }
 
-    /** A claim that asks for nothing is decided by itself. */
+    /** A claim that takes nothing is decided by itself, so that the others are decided in one step. */
     private static boolean isDecidedWith(Claim first, Claim other) {
-        return first.permits() > 0
-                && other.permits() > 0
+        return !takesNothing(first)
+                && !takesNothing(other)
                 && first.limiter() instanceof JointRateLimiter joint
                 && joint.decidesWith(other.limiter());
     }
@@ -268,7 +290,8 @@ final class Transaction {
                 refusals[group.numbers.get(i)] = own[i];
                 judged[group.numbers.get(i)] = own[i] != null;
             }
-            unasked = groups.stream().filter(each -> !each.equals(group)).toList();
+            // Those before it have admitted the call.
+            unasked = groups.subList(next + 1, groups.size());
             return completed(false);
         });
     }
