@@ -1118,6 +1118,63 @@ public abstract class RateLimiterContract {
         return algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(1)) : limit.burst(5);
     }
 
+    /** The limit that a rejection has found free is used up by a call under it alone, or of others. */
+    @Test
+    void aRejectionNamesTheLimitThatHasBeenUsedUpSinceTheRejectionBefore() throws Exception {
+        RateLimiter pace =
+                limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/s").build());
+        RateLimiter day =
+                limiter(Limit.of("day", Algorithm.TOKEN_BUCKET).rate("1/d").build());
+        RateLimiter other =
+                limiter(Limit.of("other", Algorithm.TOKEN_BUCKET).rate("9/d").build());
+        for (String kind : new String[] {"alone", "beside another", "charged"}) {
+            List<Claim> claims = List.of(Claim.of(pace, kind, 1, 0), Claim.of(day, kind, 1, 0));
+            assertThat(pace.tryAcquire(kind, 1)).isTrue();
+            for (Reservation rejected : reservedBothWays(claims)) {
+                assertThat(AllOf.refusals(rejected)[0]).isNotNull();
+                assertThat(AllOf.refusals(rejected)[1]).isNull();
+            }
+            boolean taken = switch (kind) {
+                case "alone" -> day.tryAcquire(kind, 1);
+                case "charged" -> {
+                    day.reserve(kind, 0, 0).settle(1);
+                    yield true;
+                }
+                default ->
+                    !AllOf.reserve(List.of(Claim.of(other, kind, 1, 0), Claim.of(day, kind, 1, 0)))
+                            .isRefused();
+            };
+            assertThat(taken).isTrue();
+            awaitSettled();
+            for (Reservation rejected : reservedBothWays(claims)) {
+                assertThat(AllOf.refusals(rejected)).doesNotContainNull();
+                assertThat(rejected.decision().limit()).isEqualTo("day");
+                assertThat(rejected.decision().retryAfter()).isEqualTo(Duration.ofDays(1));
+            }
+        }
+    }
+
+    @Test
+    void aRejectionNamesThePlacesThatHaveBeenTakenSinceTheRejectionBefore() throws Exception {
+        RateLimiter pace =
+                limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/s").build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        List<Claim> claims = List.of(Claim.of(places, "k", 1, 0), Claim.of(pace, "k", 1, 0));
+        assertThat(pace.tryAcquire("k", 1)).isTrue();
+        for (int call = 0; call < 2; call++) {
+            for (Reservation rejected : reservedBothWays(claims)) {
+                assertThat(AllOf.refusals(rejected)[0]).isNull();
+            }
+            Reservation place = places.reserve("k", 1, 0);
+            for (Reservation rejected : reservedBothWays(claims)) {
+                assertThat(AllOf.refusals(rejected)).doesNotContainNull();
+            }
+            place.release();
+            awaitSettled();
+        }
+    }
+
     /** Where calls are charged, a claim of no permits is asked as one of a single permit: before the others take theirs. */
     @ParameterizedTest
     @EnumSource(

@@ -5,7 +5,6 @@ import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.redis.internals.script.PermitCost;
 import io.ratelimited.redis.internals.script.ScriptBlocks;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -23,7 +22,6 @@ import org.jspecify.annotations.Nullable;
  * @param block of its key; null if it was not blocked
  * @param blockedUntil the end of that
  * @param fullAt the time at which the budget is full
- * @param admittedWith the requests to other limits of the call that the same script admitted
  */
 record Denial(
         ScriptParameters parameters,
@@ -36,8 +34,7 @@ record Denial(
         long remaining,
         long fullAt,
         ScriptBlocks.@Nullable State block,
-        long blockedUntil,
-        List<?> admittedWith) {
+        long blockedUntil) {
 
     private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
 
@@ -45,7 +42,7 @@ record Denial(
      * @param reply a refusal with a retry-after
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
-    static Denial of(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> admittedWith) {
+    static Denial of(PermitRequest call, ScriptReply reply, long sentAt, long hold) {
         long retry = Math.max(hold, reply.retryNanos());
         ScriptBlocks.State block = reply.block();
         return new Denial(
@@ -59,8 +56,7 @@ record Denial(
                 reply.remaining(),
                 sentAt + reply.reset(),
                 block,
-                sentAt + (block == null ? 0 : block.leftNanos()),
-                admittedWith);
+                sentAt + (block == null ? 0 : block.leftNanos()));
     }
 
     /** The refusal that Redis would give to a call now; null if that is not known. */

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>K1 One script call is pending at the most, unless the server is too far for a call to wait for the reply to another.
  *       The calls that come meanwhile are decided together by the next one, in their order, those of other numbers by one of
  *       their own. No call is held back to fill a batch.
- *   <li>K2 A refusal is remembered only if its command was sent after this state was made, and after permits last came back:
- *       otherwise there may be more permits than the refusal says.
+ *   <li>K2 A decision is remembered only if its command was sent after this state was made, and not before the last that took
+ *       permits or gave them back: otherwise there are other permits than it says.
  *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: permits that are taken or come back end it.
  *   <li>K4 Nothing is sent and no caller is answered while this is locked.
  *   <li>K5 No decision needs this memory: a state that is dropped costs a command, or the rest of a lease.
@@ -40,12 +40,12 @@ final class KeyState {
     private int busy;
     /** Out of {@link Keys}, and of no more use. */
     private boolean ended;
-    /** K2: refusals of commands that were sent before this are not remembered. */
+    /** K2: decisions of commands that were sent before this are not remembered. */
     private long since;
     /** Written under the lock. Read without it, since callers of an exhausted key come by the million. */
     private volatile @Nullable Denial denial;
-    /** The newest first. */
-    private List<Peek> peeks = List.of();
+    /** The newest first. Like {@link #denial}; unchangeable. */
+    private volatile List<Peek> peeks = List.of();
     /** Null until somebody asks under a limit that tolerates leases. */
     private @Nullable Lease lease;
     /** A wish for permits in advance is pending. */
@@ -127,11 +127,11 @@ final class KeyState {
                 refused = i;
             } else if (reply.admitted()) {
                 refused = -1;
-                taken();
+                changed(sentAt);
             }
         }
         if (refused >= 0) {
-            refused(batch.get(refused), replies[first + refused], sentAt, Lease.Wish.hold(wish), List.of());
+            refused(batch.get(refused), replies[first + refused], sentAt, Lease.Wish.hold(wish));
         }
         settled(wish);
         if (wish != null && lease != null) {
@@ -139,15 +139,30 @@ final class KeyState {
         }
     }
 
-    /**
-     * Remembers a refusal with a retry-after.
-     *
-     * @param admittedWith the requests to other limits of the call that the same script admitted
-     */
-    synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> admittedWith) {
+    /** Remembers a refusal with a retry-after. */
+    synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold) {
         if (sentAt - since >= 0) {
-            denial = Denial.of(call, reply, sentAt, hold, admittedWith);
+            denial = Denial.of(call, reply, sentAt, hold);
         }
+    }
+
+    /** Remembers that a call would have been admitted, which took nothing because another of its limits has refused it. */
+    synchronized void wouldAdmit(PermitRequest call, ScriptReply reply, long sentAt) {
+        if (sentAt - since >= 0 && call.complete(reply)) {
+            remember(new Peek(reply.parameters(), call, sentAt, sentAt + LONGEST_PEEK));
+        }
+    }
+
+    /** Returns whether an answer that is remembered says that a call would be admitted. */
+    boolean admits(ScriptParameters current, PermitRequest call, long now) {
+        for (Peek peek : peeks) {
+            if (peek.serves(current, call, now)
+                    && peek.call().isDone()
+                    && peek.call().join().admitted()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The last refusal that is remembered, which may be over. */
@@ -156,16 +171,11 @@ final class KeyState {
         return denial;
     }
 
-    /** Notes that permits were taken: a call that was refused before has to wait longer, or may go. */
-    synchronized void taken() {
+    /** Notes that a command that was sent at a time has taken permits, or given them back. */
+    synchronized void changed(long sentAt) {
         denial = null;
         peeks = List.of();
-    }
-
-    /** Notes that there are more permits than Redis has replied, or will reply to calls that are on their way. */
-    synchronized void returned(long now) {
-        taken();
-        since = now;
+        since = sentAt - since > 0 ? sentAt : since;
     }
 
     /** Counts a call, and hands out permits that this node holds; null when Redis has to be asked. */
@@ -255,11 +265,15 @@ final class KeyState {
             }
         }
         Peek mine = new Peek(current, call, now, now + Math.min(LONGEST_PEEK, knownNanos));
+        remember(mine);
+        return mine;
+    }
+
+    private void remember(Peek mine) {
         List<Peek> all = new ArrayList<>(MOST_PEEKS);
         all.add(mine);
         all.addAll(peeks.subList(0, Math.min(peeks.size(), MOST_PEEKS - 1)));
         peeks = all;
-        return mine;
     }
 
     private synchronized boolean end() {
@@ -357,6 +371,15 @@ final class KeyState {
             watched.set(false);
             if (!young.isEmpty() || !old.isEmpty()) {
                 watch();
+            }
+        }
+
+        /** {@link KeyState#changed}, if the key has a state. */
+        void changed(String name, long sentAt) {
+            KeyState state = find(name);
+            if (state != null) {
+                state.changed(sentAt);
+                release(state);
             }
         }
 

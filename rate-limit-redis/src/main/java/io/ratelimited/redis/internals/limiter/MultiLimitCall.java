@@ -59,10 +59,6 @@ final class MultiLimitCall {
             return limiter.peekWithoutRedis(caller, wanted, failure);
         }
 
-        private Asked asked(ScriptParameters parameters) {
-            return new Asked(name, wanted, parameters);
-        }
-
         private boolean isPlace() {
             return limiter.limit().algorithm().countsCallsInFlight();
         }
@@ -75,9 +71,6 @@ final class MultiLimitCall {
      * @param place null for permits that count over time
      */
     private record Sent(@Nullable Known known, @Nullable JointPlace place) {}
-
-    /** The request to one limit. */
-    private record Asked(String name, Wanted wanted, ScriptParameters parameters) {}
 
     /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
     MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
@@ -168,10 +161,8 @@ final class MultiLimitCall {
         if (remembered != null) {
             return CompletableFuture.completedFuture(remembered);
         }
-        // Permits that come back while the script runs must be noticed.
-        parts.stream()
-                .filter(part -> !part.isPlace())
-                .forEach(part -> part.limiter.states().of(part.name()));
+        // Permits that are taken or come back while the script runs must be noticed.
+        parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
         List<Sent> sent = new ArrayList<>();
         List<String> keys = new ArrayList<>();
@@ -250,9 +241,8 @@ final class MultiLimitCall {
     }
 
     /**
-     * Returns the refusal that the script would give now, from the remembered refusals and the requests that the same script
-     * admitted. Null if that is not known of each limit: one whose refusal is forgotten, while another one is remembered, is
-     * asked again.
+     * Returns the refusal that the script would give now, from what is remembered of each limit: that it refuses the call, or that
+     * it would admit it. Null if one is not known, or if none is known to refuse.
      */
     private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
         @Nullable Decision[] refusals = new Decision[parts.size()];
@@ -267,28 +257,16 @@ final class MultiLimitCall {
             }
         }
         for (int i = 0; refused && i < refusals.length; i++) {
-            refused = refusals[i] != null
-                    || isAdmittedBeside(refusals, parts.get(i).asked(used.get(i)));
+            refused = refusals[i] != null || wouldAdmit(parts.get(i), used.get(i));
         }
         return refused ? refused(refusals) : null;
     }
 
-    /** Returns whether the script that refused one of the others has admitted the same request to this limit. */
-    private boolean isAdmittedBeside(@Nullable Decision[] refusals, Asked request) {
-        for (int i = 0; i < refusals.length; i++) {
-            Part part = parts.get(i);
-            if (refusals[i] != null && rate(part).admittedWith(part.name()).contains(request)) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    private List<Asked> admitted(List<ScriptParameters> used, List<ScriptReply> replies) {
-        return IntStream.range(0, parts.size())
-                .filter(i -> replies.get(i).admitted())
-                .mapToObj(i -> parts.get(i).asked(used.get(i)))
-                .toList();
+    /** Returns whether a limit is known to admit the call. */
+    private boolean wouldAdmit(Part part, ScriptParameters current) {
+        KeyState state = part.limiter.states().find(part.name);
+        return state != null
+                && state.admits(current, part.request(), context.ticker().nanos());
     }
 
     private static RedisRateLimiter rate(Part part) {
@@ -300,7 +278,6 @@ final class MultiLimitCall {
         List<ScriptReply> replies = new ArrayList<>(parts.size());
         @Nullable Decision[] refusals = new Decision[parts.size()];
         boolean admitted = true;
-        boolean timed = true;
         List<@Nullable ScriptBlocks> blocks = blocks(used);
         Iterator<ScriptBlocks.State> states = blocks.stream().anyMatch(Objects::nonNull)
                 ? ScriptBlocks.read(reply).iterator()
@@ -332,18 +309,19 @@ final class MultiLimitCall {
             replies.add(decided);
             JointPlace place = sent.get(i).place();
             taken.add(place == null ? rate(part).reservation(part.name(), part.caller, part.wanted, decided) : place);
-            timed &= refusals[i] == null && (decided.admitted() || decided.hasRetry());
             if (!decided.admitted()) {
                 refusals[i] = decided.decision();
                 admitted = false;
             }
         }
         if (!admitted) {
-            List<Asked> others = timed ? admitted(used, replies) : List.of();
             for (int i = 0; i < parts.size(); i++) {
                 Part part = parts.get(i);
+                KeyState state = part.limiter.states().of(part.name());
                 if (replies.get(i).hasRetry()) {
-                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, others);
+                    state.refused(part.request(), replies.get(i), sentAt, 0);
+                } else if (refusals[i] == null && !part.wanted.exempt()) {
+                    state.wouldAdmit(part.request(), replies.get(i), sentAt);
                 }
             }
             return refused(refusals);
@@ -351,7 +329,7 @@ final class MultiLimitCall {
         for (int i = 0; i < parts.size(); i++) {
             JointPlace place = sent.get(i).place();
             if (place == null) {
-                rate(parts.get(i)).taken(parts.get(i).name());
+                parts.get(i).limiter.states().changed(parts.get(i).name(), sentAt);
             } else {
                 place.admitted(replies.get(i));
             }

@@ -243,6 +243,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         if (fits.get()) {
             live.put(call.id(), call);
             makeKnown();
+            states().changed(call.name, nanos());
         }
         return fits.get();
     }
@@ -257,6 +258,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     void ended(InFlightCall call) {
         if (live.remove(call.id(), call)) {
             used.computeIfPresent(call.name, (key, before) -> before > call.permits ? before - call.permits : null);
+            states().changed(call.name, nanos());
         }
     }
 

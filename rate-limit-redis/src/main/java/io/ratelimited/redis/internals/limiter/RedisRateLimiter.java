@@ -74,7 +74,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         this.lastCallers = new LastCallers<>();
         this.callersStates = new ConcurrentHashMap<>();
         this.maxOvershoot = maxOvershoot;
-        this.blocks = new InstanceBlocks(context, parameters(), this::name, text -> returned(name(text)), maximumKeys);
+        this.blocks = new InstanceBlocks(context, parameters(), this::name, text -> changed(name(text)), maximumKeys);
         this.local = new LocalFallback(context, parameters(), waitingRoom(), blocks, maximumKeys);
     }
 
@@ -270,13 +270,6 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 : denial.refusal(current, wanted, context().ticker().nanos());
     }
 
-    /** Returns what the script admitted in which a budget last refused a call under several limits. */
-    List<?> admittedWith(String name) {
-        KeyState state = states().find(name);
-        Denial denial = state == null ? null : state.denial();
-        return denial == null ? List.of() : denial.admittedWith();
-    }
-
     /** Asks Redis also for the block of the key, if it can be blocked. */
     @Override
     CompletableFuture<ScriptReply[]> ask(
@@ -453,7 +446,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     void charge(String name, long permits) {
         (whole == null ? this : whole).overdrawn = true;
         local.charge(this::parameters, name, permits);
-        taken(name);
+        changed(name);
     }
 
     /**
@@ -489,26 +482,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
                                 undecidedSince,
                                 mark),
                         // Again, since it may have been kept while others were sent.
-                        reply -> returned(name));
-        returned(name);
+                        reply -> changed(name));
+        changed(name);
     }
 
-    /** Notes that permits of a key were taken. */
-    void taken(String name) {
-        KeyState state = states().find(name);
-        if (state != null) {
-            state.taken();
-            states().release(state);
-        }
-    }
-
-    /** Notes that there are more permits of a key than Redis has replied. */
-    private void returned(String name) {
-        KeyState state = states().find(name);
-        if (state != null) {
-            state.returned(context().ticker().nanos());
-            states().release(state);
-        }
+    /** Notes that there are other permits of a key than Redis has replied, or will reply to calls that are on their way. */
+    private void changed(String name) {
+        states().changed(name, nanos());
     }
 
     @Override
@@ -602,7 +582,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
-            returned(name);
+            changed(name);
         }
     }
 

@@ -59,7 +59,7 @@ class KeyStateTest {
             KeyState state = flooded.of("key" + i);
             state.join(call(), true);
             state.next();
-            state.refused(call(), refused(), ticker.nanos(), 0, List.of());
+            state.refused(call(), refused(), ticker.nanos(), 0);
             state.next();
             flooded.release(state);
         }
@@ -112,18 +112,18 @@ class KeyStateTest {
 
     @Test
     void aRefusalIsRememberedUntilPermitsAreTakenOrComeBack() {
-        key.refused(call(), refused(), ticker.nanos(), 0, List.of());
+        key.refused(call(), refused(), ticker.nanos(), 0);
         assertThat(key.denial()).isNotNull();
         keys.release(key);
         assertThat(keys.find("key")).isSameAs(key);
-        key.taken();
+        key.changed(ticker.nanos());
         assertThat(key.denial()).isNull();
         long sentAt = ticker.nanos();
         ticker.advance(Duration.ofMillis(1));
-        key.returned(ticker.nanos());
-        key.refused(call(), refused(), sentAt, 0, List.of());
+        key.changed(ticker.nanos());
+        key.refused(call(), refused(), sentAt, 0);
         assertThat(key.denial()).isNull();
-        key.refused(call(), refused(), ticker.nanos(), 0, List.of());
+        key.refused(call(), refused(), ticker.nanos(), 0);
         assertThat(key.denial()).isNotNull();
     }
 
@@ -136,6 +136,25 @@ class KeyStateTest {
         key.decided(two, new ScriptReply[] {goes, refused()}, 0, ticker.nanos(), null);
         assertThat(key.denial()).isNotNull();
         assertThat(key.denial().permits()).isEqualTo(2);
+    }
+
+    @Test
+    void thatACallWouldBeAdmittedIsRememberedUntilACommandTakesPermitsThatWasSentLater() {
+        PermitRequest two = new PermitRequest(2, 0);
+        ScriptReply goes = ScriptReply.local(0, 5, parameters);
+        long before = ticker.nanos();
+        key.wouldAdmit(call(), goes, before);
+        assertThat(key.admits(parameters, call(), before)).isTrue();
+        assertThat(key.admits(parameters, two, before)).isFalse();
+        ticker.advance(Duration.ofMillis(1));
+        key.decided(List.of(two), new ScriptReply[] {goes}, 0, ticker.nanos(), null);
+        assertThat(key.admits(parameters, call(), ticker.nanos())).isFalse();
+        key.wouldAdmit(call(), goes, before);
+        assertThat(key.admits(parameters, call(), ticker.nanos())).isFalse();
+        key.wouldAdmit(call(), goes, ticker.nanos());
+        assertThat(key.admits(parameters, call(), ticker.nanos())).isTrue();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(key.admits(parameters, call(), ticker.nanos())).isFalse();
     }
 
     @Test

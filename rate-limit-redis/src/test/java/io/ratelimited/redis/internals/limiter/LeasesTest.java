@@ -14,7 +14,6 @@ import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisServers;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
@@ -147,10 +146,10 @@ class LeasesTest {
         first.cancel();
         finishEarlierCalls(limiter);
         KeyState key = limiter.states().of(name);
-        key.refused(second, refused, sentAt, 0, List.of());
+        key.refused(second, refused, sentAt, 0);
         assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
                 .isNull();
-        key.refused(second, refused, ticker.nanos(), 0, List.of());
+        key.refused(second, refused, ticker.nanos(), 0);
         assertThat(limiter.knownUnleased(name, limiter.parameters(), new Wanted(1, 0)))
                 .isNotNull();
     }
