@@ -154,10 +154,11 @@ abstract class CellParameters {
         return ofOneCell;
     }
 
-    /** How long cells have to be kept which had other parameters before, although they are in their initial state. */
+    /** How long cells have to be kept which had other parameters before, although they are full. */
     final long nanosToRemember(CellParameters before, long at) {
         boolean shrinks = isConstant(limit) || limit.burst() < before.limit.burst();
-        return Math.max(shrinks ? before.idleNanos() : 0, before.nanosToForget(at));
+        return Math.max(
+                shrinks ? before.idleNanos() : 0, before.ofOneCell ? before.nanosToRemember : before.nanosToForget(at));
     }
 
     /** Returns whether one permit takes longer to come back than under others. */
@@ -177,11 +178,21 @@ abstract class CellParameters {
     }
 
     /**
-     * Returns how long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk
-     * is soon full, and may grow again: a key forgotten meanwhile would find the larger burst full a second time.
+     * Returns how long a cell has to be kept although it is full; 0 for no longer. A burst that has shrunk is soon full, and may grow
+     * again: a key forgotten meanwhile would find the larger burst full a second time. 0 for the one cell of a caller
+     * ({@link #nanosUnused}).
      */
     final long nanosToForget(long now) {
-        return nanosToRemember == 0 ? 0 : Math.max(0, nanosToRemember - Math.max(0, now - changedAt));
+        return nanosToRemember == 0 || ofOneCell ? 0 : Math.max(0, nanosToRemember - Math.max(0, now - changedAt));
+    }
+
+    /**
+     * Returns how long a bucket has to be full without a call until it is in its initial state; 0 unless the numbers of its caller have
+     * changed. What is used under faster numbers would be missing under those before, too, so only time without a call counts. At most
+     * nine years, which {@link PermitTime} reaches at every rate.
+     */
+    final long nanosUnused() {
+        return ofOneCell ? Math.min(nanosToRemember, PermitTime.FAR >> 2) : 0;
     }
 
     /**

@@ -246,7 +246,9 @@ class VirtualTime extends Cell {
 
     @Override
     long nanosToInitial(long now) {
-        return Math.max(parameters.nanosToForget(now), parameters.time.nanosUntil(zeroAt + parameters.depth, now));
+        return Math.max(
+                parameters.nanosToForget(now),
+                parameters.time.nanosUntil(zeroAt + parameters.depth, now - parameters.nanosUnused()));
     }
 
     @Override
@@ -256,7 +258,7 @@ class VirtualTime extends Cell {
 
     @Override
     boolean retireIfInitial(long now) {
-        long full = parameters.time.at(now) - parameters.depth;
+        long full = parameters.time.at(now - parameters.nanosUnused()) - parameters.depth;
         boolean forgets = parameters.nanosToForget(now) == 0;
         for (long v = zeroAt; forgets && v <= full && v != RETIRED; v = zeroAt) {
             if (ZERO_AT.compareAndSet(this, v, RETIRED)) {

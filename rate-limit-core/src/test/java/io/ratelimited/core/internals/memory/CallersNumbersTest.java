@@ -9,6 +9,7 @@ import io.ratelimited.core.CallersNumbersContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
 import java.time.Instant;
@@ -16,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CallersNumbersTest extends CallersNumbersContract {
@@ -43,6 +45,38 @@ class CallersNumbersTest extends CallersNumbersContract {
             assertThat(limiter.tryAcquire("k" + second, 1)).isTrue();
         }
         assertThat(large.peek("k", 1, 0).remaining()).isLessThanOrEqualTo(1);
+    }
+
+    /** The smaller burst is of faster numbers: what is used with them counts, too, before the larger burst is full again. */
+    @ParameterizedTest
+    @CsvSource({"10/s burst 5, false", "10/s burst 5, true", "9/s burst 5, false", "9/s burst 5, true"})
+    void aLargerBurstIsNotFullASecondTimeWhileSmallerOnesAreUsed(String other, boolean sweeps) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("fast", Algorithm.TOKEN_BUCKET).rate("10/s").burst(5).build(), ticker, 10);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("2/s burst 40"));
+        RateLimiter[] small = {limiter, limiter.ofCallers(CallerLimit.of(other))};
+        long admitted = 0;
+        for (int round = 0; round < 10; round++) {
+            admitted += all(large, "k");
+            for (int tenth = 0; tenth < 205; tenth++) {
+                ticker.advance(Duration.ofMillis(100));
+                // The bucket is full when the caller has its larger burst again.
+                admitted += tenth < 195 ? all(small[tenth % 2], "k") : 0;
+            }
+            if (sweeps) {
+                limiter.tryAcquire("sweeps", 1);
+                Threads.until(CallbackThreads.SHARED::isQuiescent);
+            }
+        }
+        assertThat(admitted).isLessThanOrEqualTo(40 + 10 * 205);
+    }
+
+    private static long all(RateLimiter limiter, String key) {
+        long admitted = 0;
+        while (limiter.tryAcquire(key, 1)) {
+            admitted++;
+        }
+        return admitted;
     }
 
     /** Evicted keys that share a cell have different numbers: none gets more than its own. */

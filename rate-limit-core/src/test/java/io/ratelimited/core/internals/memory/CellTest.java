@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a cell hands on: to its twin, to a shared cell, to a cell of other parameters. */
 class CellTest {
@@ -372,6 +373,47 @@ class CellTest {
             assertThat(cell.reserve(1, 333_333_333, SECOND, null)).isEqualTo(call * SECOND / 3 + 1);
         }
         assertThat(cell.nanosToFull(0)).isEqualTo(1_333_333_334);
+    }
+
+    /** The burst before of 100 permits would be full 100 s after the last call, whatever has been used meanwhile. */
+    @ParameterizedTest
+    @ValueSource(strings = {"1/s", "7/3s", "10000000000/s"})
+    void aBucketWhoseNumbersHaveChangedIsInitialWhenTheLargerOneWouldBe(String rate) {
+        CellParameters large = bucket("1/s", 100);
+        CellParameters small = bucket(rate, 1);
+        small.inheritOfOneCell(large, 0);
+        CellParameters last = bucket(rate, 2);
+        last.inheritOfOneCell(small, 0);
+        for (CellParameters parameters : List.of(small, last)) {
+            Cell cell = parameters.follow(large.initial(0), 0);
+            long used = 1_000 * TimeUnit.SECONDS.toNanos(1);
+            assertThat(cell.reserve(1, used, 0, null)).isZero();
+            long full = used + cell.nanosToFull(used);
+            long initial = full + TimeUnit.SECONDS.toNanos(100);
+            assertThat(full + cell.nanosToInitial(full)).isBetween(initial, initial + 1);
+            initial = full + cell.nanosToInitial(full);
+            assertThat(cell.nanosToInitial(initial - 1)).isOne();
+            assertThat(cell.retireIfInitial(initial - 1)).isFalse();
+            assertThat(cell.nanosToInitial(initial)).isZero();
+            assertThat(cell.retireIfInitial(initial)).isTrue();
+        }
+    }
+
+    /** Decades count as nine years, so that no time overflows. */
+    @Test
+    void aBucketIsInitialAtSomeTimeAlsoWhenTheLargerOneNeedsDecades() {
+        CellParameters large = bucket("1/366d", 35);
+        CellParameters small = bucket("10000000000/s", 1);
+        small.inheritOfOneCell(large, 0);
+        Cell cell = small.follow(large.initial(0), 0);
+        assertThat(cell.nanosToInitial(0)).isPositive();
+        assertThat(cell.nanosToInitial(TimeUnit.DAYS.toNanos(9 * 366))).isPositive();
+        assertThat(cell.nanosToInitial(TimeUnit.DAYS.toNanos(10 * 365))).isZero();
+    }
+
+    private static CellParameters bucket(String rate, long burst) {
+        return CellFactory.parameters(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build(), 0, 0);
     }
 
     /** One of 30 stored permits has been used; it is stored again in 0.1 s, after the time that it cost. */
