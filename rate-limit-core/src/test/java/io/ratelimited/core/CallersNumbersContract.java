@@ -470,6 +470,86 @@ public abstract class CallersNumbersContract {
         assertThat(own.tryAcquire("k", 1)).isFalse();
     }
 
+    /** A key is reset because the contract of its caller has changed, or changes afterwards: it is as one that was never seen. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void afterAResetAKeyIsAsANewOneAlsoWithOtherNumbers(Algorithm algorithm) {
+        boolean burst = algorithm.uses(Limit.Attribute.BURST);
+        String large = burst ? "500/h burst 1000" : "500/h";
+        String[][] series = {{"5/h", large}, {"5/h", null}, {null, large}, {large, "5/h", large}, {large, null, large}};
+        for (int kind = 0; kind < 4; kind++) {
+            Limit.Builder kinds = Limit.of("reset-" + algorithm + kind, algorithm)
+                    .rate("60/h")
+                    .charged(kind / 2 == 1);
+            if (kind % 2 == 1 && (kind == 1 || Limit.canBlockByCharge(algorithm))) {
+                kinds.block(Duration.ofMinutes(1));
+            }
+            RateLimiter limiter = limiters(
+                            algorithm == Algorithm.WARM_UP
+                                    ? kinds.warmup(Duration.ofMinutes(1)).build()
+                                    : kinds.build())
+                    .get(0);
+            ticker.advance(Duration.ofHours(1));
+            for (String[] numbers : series) {
+                String key = String.join("-", numbers);
+                RateLimiter last = limiter;
+                for (int used = 0; used < numbers.length - 1; used++) {
+                    last = with(limiter, numbers[used]);
+                    for (int calls = 0; calls < 70; calls++) {
+                        last.reserve(key, Math.min(20, last.limit().rate().permits()), 0)
+                                .settle(20);
+                    }
+                }
+                limiter.reset(key);
+                RateLimiter own = with(limiter, numbers[numbers.length - 1]);
+                for (int calls = 0; calls < 70; calls++) {
+                    assertThat(own.peek(key, 1, 0).remaining())
+                            .as("%s after %d calls", key, calls)
+                            .isEqualTo(own.peek("new-" + key, 1, 0).remaining());
+                    long maxWait = 100 * SECOND;
+                    Reservation call = own.reserve(key, 20, maxWait);
+                    Reservation ofNew = own.reserve("new-" + key, 20, maxWait);
+                    assertThat(call.isRefused()).as("%s: call %d", key, calls).isEqualTo(ofNew.isRefused());
+                    assertThat(call.waitNanos()).as("%s: call %d", key, calls).isEqualTo(ofNew.waitNanos());
+                }
+            }
+        }
+    }
+
+    /** What the limit was before is kept in mind for keys that used it, and for no key that was reset since. */
+    @Test
+    void afterAChangeOfTheLimitAndAResetAKeyHasAllOfOtherNumbers() {
+        Limit limit = Limit.of("lowered", Algorithm.TOKEN_BUCKET)
+                .rate("500/h")
+                .burst(1_000)
+                .build();
+        RateLimiter limiter = limiters(limit).get(0);
+        assertThat(limiter.tryAcquire("k", 1_000)).isTrue();
+        limiter.update(limit.toBuilder().rate("60/h").burst(60).build());
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        limiter.reset("k");
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        limiter.reset("k");
+        assertThat(limiter.ofCallers(CallerLimit.of("500/h burst 1000")).tryAcquire("k", 1_000))
+                .isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void afterAResetALimitWithoutKeysHasAllOfOtherNumbers() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        assertThat(limiter.ofCallers(CallerLimit.of("5/h")).tryAcquire(null, 5)).isTrue();
+        limiter.reset(null);
+        assertThat(limiter.ofCallers(CallerLimit.of("500/h burst 1000")).tryAcquire(null, 1_000))
+                .isTrue();
+    }
+
+    private static RateLimiter with(RateLimiter limiter, @Nullable String numbers) {
+        return numbers == null ? limiter : limiter.ofCallers(CallerLimit.of(numbers));
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"20/m", "-1/s", "20/s burst 3", "20/month", "x"})
     void aWindowHasNoOtherNumbersThanItsOwnPeriodAllows(String numbers) {

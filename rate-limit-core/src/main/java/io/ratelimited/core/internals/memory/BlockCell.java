@@ -364,7 +364,15 @@ final class BlockCell extends Cell {
 
         @Override
         Cell follow(Cell before, long at) {
-            Cell next = budget.follow(before.budget(), at);
+            return around(budget.follow(before.budget(), at), before, at);
+        }
+
+        @Override
+        Cell begin(Cell before, long at) {
+            return around(budget.initial(at), before, at);
+        }
+
+        private Cell around(Cell next, Cell before, long at) {
             if (!(before instanceof BlockCell old) || !budget.keepsStateOf(old.budget)) {
                 return new BlockCell(this, next, BlockRule.NONE, byCharge ? Charges.afterReset(at) : null);
             }

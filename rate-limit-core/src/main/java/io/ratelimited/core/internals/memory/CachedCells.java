@@ -180,7 +180,13 @@ final class CachedCells {
         }
     }
 
-    /** Gives the key a new cell, with the same numbers; those of the caller who resets it if none are known. */
+    /** Returns whether a key would have an initial cell if it lost the one that it has: C3 has nothing for it. */
+    boolean isNewWithoutCell(Object key) {
+        EvictedKeys known = evicted.get(CellKeys.windowOf(key));
+        return known == null || !known.knows(key);
+    }
+
+    /** Gives the key a new cell with the given parameters, or those of the limit if it has changed meanwhile. */
     void reset(Object key, CellParameters seen) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {
@@ -193,8 +199,7 @@ final class CachedCells {
             if (cell == null && parameters.limit().block() == null) {
                 return null;
             }
-            boolean own = cell != null && cell.parameters().whole() == parameters;
-            CellParameters current = own ? cell.parameters() : seen.numbers() == null ? parameters : seen;
+            CellParameters current = seen.whole() == parameters ? seen : parameters;
             long now = now(current);
             Cell fresh = current.initial(now);
             fresh.forgetBefore(now);

@@ -206,6 +206,11 @@ abstract class CellParameters {
         return state != null && keepsStateOf(before) ? resume(state, at) : initial(at);
     }
 
+    /** The cell of a key that was in its initial state when its numbers changed: that of a key without calls, with the block before. */
+    Cell begin(Cell before, long at) {
+        return initial(at);
+    }
+
     /** Returns whether {@link #follow} goes on with the state of the cell. */
     final boolean keepsStateOf(Cell before) {
         Cell state = before.kept();

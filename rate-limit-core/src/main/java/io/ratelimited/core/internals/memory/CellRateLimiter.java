@@ -227,14 +227,15 @@ public class CellRateLimiter implements MemoryLimiter {
         CellParameters wanted = wanted(key);
         Cell newest = key == null ? cell.newest().budget() : cell.newest();
         boolean suits = newest.parameters().countsAs(wanted) || wanted.whole().change() != null;
-        return suits ? newest : follow(newest.retire(), wanted);
+        return suits ? newest : follow(key, newest.retire(), wanted);
     }
 
     /**
      * The cell after a change of the numbers. A cell whose own numbers change gets its own parameters: they have it kept until it
-     * would have been full under those before, and know at the next change that this one was.
+     * would have been full under those before, and know at the next change that this one was. A cell that a sweep may drop begins
+     * anew, so that the numbers do not depend on when the sweep comes.
      */
-    private Cell follow(Cell cell, CellParameters wanted) {
+    private Cell follow(@Nullable Object key, Cell cell, CellParameters wanted) {
         CellParameters before = cell.parameters();
         long at = now(wanted);
         Cell state = cell;
@@ -251,18 +252,27 @@ public class CellRateLimiter implements MemoryLimiter {
             }
             change = later.change();
         }
+        if (state.budget().nanosToInitial(at) == 0 && (key == null || cells().isNewWithoutCell(key))) {
+            return wanted.begin(state, at);
+        }
         CellParameters next = wanted;
         CellParameters old = before.budget();
         if (wanted.limit().algorithm().family() != Algorithm.Family.WINDOW
                 && (old.isOfOneCell()
                         || !old.hasNumbersOf(wanted)
                         || wanted.budget().nanosToRemember(old, at) > 0)) {
-            CellParameters made = CellFactory.parameters(wanted.limit(), base, base);
-            next = wanted == wanted.budget() ? made.budget() : made;
-            next.within(wanted.whole(), wanted.numbers());
+            next = twin(wanted);
             next.budget().inheritOfOneCell(old, at);
         }
         return next.follow(state, at);
+    }
+
+    /** Parameters of the same numbers, which know of none before. */
+    private CellParameters twin(CellParameters parameters) {
+        CellParameters made = CellFactory.parameters(parameters.limit(), base, base);
+        CellParameters twin = parameters == parameters.budget() ? made.budget() : made;
+        twin.within(parameters.whole(), parameters.numbers());
+        return twin;
     }
 
     private Cell initial() {
@@ -794,19 +804,26 @@ public class CellRateLimiter implements MemoryLimiter {
     public void reset(@Nullable Object stated) {
         Object key = cellKey(stated);
         for (String other : otherWindows) {
-            Object named = CellKeys.of(other, key);
-            undecided.forget(named);
-            cells().reset(named, current());
+            resetCell(CellKeys.of(other, key));
         }
         if (key != null) {
-            undecided.forget(key);
-            cells().reset(key, current());
+            resetCell(key);
         } else {
             synchronized (whole) {
                 whole.single.retire();
                 whole.single = whole.initial();
             }
         }
+    }
+
+    /** The key keeps its numbers. Its new cell knows of none before those, or it would have less of a larger burst. */
+    private void resetCell(Object named) {
+        undecided.forget(named);
+        Cell cell = cells().known(named);
+        CellParameters own =
+                cell == null ? current() : whole.withNumbersOf(cell).current();
+        boolean remembers = own.budget().nanosToForget(now(own)) > 0;
+        cells().reset(named, remembers ? twin(own) : own);
     }
 
     @Override

@@ -173,14 +173,7 @@ final class EvictedKeys {
         int set = set(hashed);
         int whole = whole(hashed);
         synchronized (lock(set)) {
-            int longest = -1;
-            for (int i = set * size; i < (set + 1) * size; i++) {
-                if (cells[i] != null
-                        && common(prefixes[i], whole) == prefixes[i]
-                        && (longest < 0 || length(prefixes[i]) > length(prefixes[longest]))) {
-                    longest = i;
-                }
-            }
+            int longest = longest(set, whole);
             Cell known = longest < 0 ? null : cells[longest];
             if (known == null) {
                 return null;
@@ -188,6 +181,28 @@ final class EvictedKeys {
             Cell cell = known.copy().newest();
             return prefixes[longest] == whole || !(cell instanceof BlockCell shared) ? cell : shared.ofOthers();
         }
+    }
+
+    /** Returns whether a new cell of a key would {@link #continued continue} with a known state. */
+    boolean knows(Object key) {
+        long hashed = hash.of(key);
+        int set = set(hashed);
+        synchronized (lock(set)) {
+            return longest(set, whole(hashed)) >= 0;
+        }
+    }
+
+    /** The position of the cell of the longest prefix that a hash has; negative for none. */
+    private int longest(int set, int whole) {
+        int longest = -1;
+        for (int i = set * size; i < (set + 1) * size; i++) {
+            if (cells[i] != null
+                    && common(prefixes[i], whole) == prefixes[i]
+                    && (longest < 0 || length(prefixes[i]) > length(prefixes[longest]))) {
+                longest = i;
+            }
+        }
+        return longest;
     }
 
     /** Forgets what is known of a key alone. A cell that it shares stays. */

@@ -71,6 +71,46 @@ class CallersNumbersTest extends CallersNumbersContract {
         assertThat(admitted).isLessThanOrEqualTo(40 + 10 * 205);
     }
 
+    /** A key that has all its permits has all of its new numbers, as if a sweep had dropped its cell. */
+    @ParameterizedTest
+    @CsvSource({
+        "TOKEN_BUCKET, false",
+        "TOKEN_BUCKET, true",
+        "GCRA, false",
+        "GCRA, true",
+        "SMOOTH_BURSTY, false",
+        "SMOOTH_BURSTY, true"
+    })
+    void aSweepMakesNoDifferenceToAnIdleCallerWhoseNumbersChange(Algorithm algorithm, boolean sweeps) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("idle", algorithm).rate("60/m").burst(60).build(), ticker, 10);
+        RateLimiter small = limiter.ofCallers(CallerLimit.of("5/m burst 5"));
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("500/m burst 1000"));
+        ticker.advance(Duration.ofMinutes(2));
+        for (String key : new String[] {"once", "again"}) {
+            if (key.equals("again")) {
+                assertThat(all(large, key)).isGreaterThanOrEqualTo(1_000);
+            }
+            assertThat(all(small, key)).isLessThanOrEqualTo(6);
+        }
+        for (int minute = 0; minute < 4; minute++) {
+            ticker.advance(Duration.ofMinutes(1));
+            if (sweeps) {
+                limiter.tryAcquire("sweeps", 1);
+                Threads.until(CallbackThreads.SHARED::isQuiescent);
+            }
+        }
+        assertThat(limiter.knownKeys().anyMatch(key -> key.toString().equals("once")))
+                .isEqualTo(!sweeps);
+        long most = limiter.ofCallers(CallerLimit.of("500/m burst 1000"))
+                .peek("new", 1, 0)
+                .remaining();
+        assertThat(large.peek("once", 1, 0).remaining()).isEqualTo(most);
+        assertThat(large.peek("again", 1, 0).remaining()).isEqualTo(most);
+        assertThat(all(large, "once")).isEqualTo(most);
+        assertThat(all(large, "again")).isEqualTo(most);
+    }
+
     private static long all(RateLimiter limiter, String key) {
         long admitted = 0;
         while (limiter.tryAcquire(key, 1)) {
