@@ -460,6 +460,30 @@ public abstract class CallersNumbersContract {
         }
     }
 
+    /** They are its own: the limit changes, and they do not. */
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"})
+    void aCallerWhoseNumbersAreThoseOfTheLimitKeepsThemWhenItChanges(Algorithm algorithm) {
+        Limit limit = limit(algorithm);
+        RateLimiter limiter = limiters(limit).get(0);
+        RateLimiter same = limiter.ofCallers(CallerLimit.of(limit.rate().toString()));
+        RateLimiter other = limiter.ofCallers(CallerLimit.of("8/s"));
+        for (int call = 0; call < 4; call++) {
+            same.tryAcquire("same", 1);
+            other.tryAcquire("other", 1);
+        }
+        long left = same.peek("same", 1, 0).remaining();
+        long leftOther = other.peek("other", 1, 0).remaining();
+        for (String rate : List.of("70/s", "3/s", "7/s")) {
+            limiter.update(limit.toBuilder().rate(rate).build());
+            assertThat(same.peek("same", 1, 0).remaining()).isEqualTo(left);
+            assertThat(other.peek("other", 1, 0).remaining()).isEqualTo(leftOther);
+            assertThat(limiter.ofKnownCaller("same").limit().rate()).isEqualTo(limit.rate());
+        }
+    }
+
     @Test
     void resettingAKeyForgetsWhatItHasUsedAndNotItsNumbers() {
         RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);

@@ -81,9 +81,10 @@ abstract class CellParameters {
         return numbers;
     }
 
-    /** Returns whether cells count alike under both: the numbers are the same, and so is the limit. */
+    /** Returns whether cells count alike under both, also after a change of the limit, which a caller's own numbers do not follow. */
     final boolean countsAs(CellParameters other) {
-        return this == other || (whole() == other.whole() && hasNumbersOf(other));
+        return this == other
+                || (whole() == other.whole() && (numbers == null) == (other.numbers == null) && hasNumbersOf(other));
     }
 
     final boolean hasNumbersOf(CellParameters other) {

@@ -141,9 +141,6 @@ public class CellRateLimiter implements MemoryLimiter {
 
     private CellParameters parametersUnder(CellParameters limit) {
         Limit own = numbers.apply(limit.limit());
-        if (own.equals(limit.limit())) {
-            return limit;
-        }
         CellParameters made = CellFactory.parameters(own, base, base);
         made.within(limit, numbers);
         if (limit.limit().isClosed() || limit.limit().isUnlimited()) {
