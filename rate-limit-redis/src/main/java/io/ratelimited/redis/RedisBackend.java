@@ -27,6 +27,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,6 +46,9 @@ public final class RedisBackend implements AutoCloseable {
     private static final long HEARTBEAT_MILLIS = 1_000;
 
     private static final long EVICTIONS_MILLIS = 60_000;
+
+    /** As Redis says it, and Redis 6.2 of a command of a script. */
+    private static final Pattern NOT_PERMITTED = Pattern.compile("NOPERM|The user executing the script");
 
     private static final long SILENT_MICROS = 10_000_000;
 
@@ -302,9 +306,12 @@ public final class RedisBackend implements AutoCloseable {
                                     ? null
                                     : "Redis rejects access to shared records (" + error
                                             + "): this instance may not know the changes"
-                                            + " of other instances, nor their number. Give the Redis user permission for"
-                                            + " the commands of rate limits on all keys that start with "
-                                            + options.keyPrefix());
+                                            + " of other instances, nor their number."
+                                            + (NOT_PERMITTED.matcher(error).find()
+                                                    ? " Give the Redis user permission for the commands of rate"
+                                                            + " limits on all keys that start with "
+                                                            + options.keyPrefix()
+                                                    : ""));
         }
         refused = error != null;
     }

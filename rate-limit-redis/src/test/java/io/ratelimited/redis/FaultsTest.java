@@ -197,6 +197,36 @@ class FaultsTest {
         breaks("READONLY", commands -> commands.replicaof("127.0.0.1", 1), RedisCommands::replicaofNoOne);
     }
 
+    /** Rejections only read, so they succeed there; an attacker can make as many as are needed. */
+    @ParameterizedTest
+    @EnumSource
+    void aServerThatTakesNoWritesCountsAsAwayWithItsFirstSuchAnswer(OnFailure onFailure) {
+        RedisBackend backend = REDIS.backend(PATIENT.timeout(Duration.ofSeconds(20)));
+        Limit limit = Limit.of("full" + onFailure, Algorithm.FIXED_WINDOW)
+                .rate("1/d")
+                .build();
+        RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+        for (int i = 0; i < 20; i++) {
+            limiter.reserve("spent" + i, 1, 0);
+        }
+        REDIS.server().ask(commands -> commands.configSet("maxmemory", "1"));
+        try {
+            for (int i = 0; i < 20; i++) {
+                limiter.peek("spent" + i, 1, 0);
+            }
+            if (onFailure == OnFailure.THROW) {
+                assertThatThrownBy(() -> limiter.reserve("fresh", 1, 0)).isInstanceOf(RedisUnavailableException.class);
+            } else {
+                assertThat(limiter.reserve("fresh", 1, 0).isRefused()).isEqualTo(onFailure == OnFailure.DENY);
+            }
+            assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
+            assertThat(backend.health().lastError()).contains("OOM");
+        } finally {
+            REDIS.server().ask(commands -> commands.configSet("maxmemory", "0"));
+        }
+        until(() -> backend.health().state() == RedisHealth.State.UP, "recovery", PATIENCE);
+    }
+
     /** A server that answers with errors, under load. */
     private static void breaks(
             String error,

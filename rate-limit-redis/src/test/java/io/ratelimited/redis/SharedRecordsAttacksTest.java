@@ -166,7 +166,7 @@ class SharedRecordsAttacksTest {
             assertThat(restricted.health().problems())
                     .singleElement()
                     .asString()
-                    .contains("rejects access to shared records");
+                    .contains("rejects access to shared records", "Give the Redis user permission");
             allow("+" + right);
             until(() -> restricted.health().problems().isEmpty(), "over", PATIENCE);
         }

@@ -4,7 +4,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides whether a server may be asked. A closed breaker counts failures: five in a row, or half of the last twenty, open
- * it, and so does a server that is silent. While it is open, nobody asks the server but a probe, until one succeeds.
+ * it, and so does a server that is silent or takes no writes. While it is open, nobody asks the server but a probe, until one succeeds.
  * Thread-safe.
  */
 final class Breaker {

@@ -32,14 +32,18 @@ public final class Replies {
     /** A replica, or a primary that is cut off from its own. */
     private static final Pattern NO_PRIMARY = Pattern.compile(BEFORE_WRITES + "(READONLY|MASTERDOWN|NOREPLICAS) ");
 
+    private static final String NO_WRITES = BEFORE_WRITES + "(READONLY|MASTERDOWN|NOREPLICAS|MISCONF|OOM) "
+            + "|Script attempted to execute a write command while the cluster is down";
+
+    private static final Pattern TAKES_NO_WRITES = Pattern.compile(NO_WRITES);
+
     /**
      * A server that takes no writes, or does not begin the script. Redis checks that it takes writes at the first write of a
      * script, and a script that has written goes on. Other errors of a script can come after a write, such as a missing permission
      * for one of its commands.
      */
     private static final Pattern UNCHANGED =
-            Pattern.compile(BEFORE_WRITES + "(READONLY|MASTERDOWN|NOREPLICAS|MISCONF|OOM) "
-                    + "|^(LOADING|BUSY|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|NOTIME) ");
+            Pattern.compile(NO_WRITES + "|^(LOADING|BUSY|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|NOTIME) ");
 
     private static final Pattern KEYS_APART = Pattern.compile("^(TRYAGAIN|CROSSSLOT) ");
 
@@ -70,6 +74,14 @@ public final class Replies {
     /** Returns whether a server says that it does not decide because another one is the primary, or may have become it. */
     static boolean isNoPrimary(Throwable failure) {
         return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
+    }
+
+    /**
+     * Returns whether a server says that it takes no writes. It still answers scripts that only read: rejections succeed, however long
+     * no call is admitted.
+     */
+    static boolean takesNoWrites(Throwable failure) {
+        return TAKES_NO_WRITES.matcher(String.valueOf(failure.getMessage())).find();
     }
 
     /**

@@ -29,8 +29,8 @@ final class Server {
      * V2 A call that waits for a connection is answered: by the next one, or with a failure when connecting fails, when the
      *    breaker is open as the connection breaks, and when the server is retired.
      * V3 The breaker opens by a refused connection, by silence for the whole timeout since a caller's command was sent, by a
-     *    redirection where a single server was named, and by failures in a row; one connection that breaks is one failure,
-     *    however many calls were pending there. The owner hears once of each of these openings that is an outage. A single
+     *    redirection where a single server was named, by an answer that the server takes no writes, and by failures in a row; one
+     *    connection that breaks is one failure, however many calls were pending there. The owner hears once of each of these openings that is an outage. A single
      *    late reply is none: the server is probed at once, and the owner hears of it, if it is silent for a second timeout. A
      *    command that no caller waits for does not open the breaker before that.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
@@ -326,7 +326,7 @@ final class Server {
             return;
         }
         if (!silent) {
-            if (isOneOfSeveral(reason) ? breaker.open() : breaker.failed()) {
+            if (isOneOfSeveral(reason) || Replies.takesNoWrites(reason) ? breaker.open() : breaker.failed()) {
                 announce(reason);
             }
         } else if (!awaited || breaker.open()) {

@@ -108,8 +108,8 @@ class DeliveriesTest {
     @EnumSource
     void whatAServerHasRefusedUnwrittenIsSentAgain(DeliveryKind kind) {
         connection.deliver(kind, List.of("one:1/a"), ScriptArguments::new, reply -> {});
-        one.fail("READONLY You can't write against a read only replica. script: b2ca, on @user_script:1.");
-        clock.advance(LOOK);
+        one.fail("OOM command not allowed when used memory > 'maxmemory'. script: b2ca, on @user_script:1.");
+        recovery();
         assertThat(one.keys).containsExactly("one:1/a", "one:1/a");
         one.answer();
         clock.advance(LOOK);

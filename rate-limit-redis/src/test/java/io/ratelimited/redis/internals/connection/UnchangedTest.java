@@ -28,7 +28,8 @@ class UnchangedTest {
                 "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
                 "ERR Error running script (call to f_b2ca): @user_script:1: @user_script: 1: -MISCONF Errors writing",
                 "OOM command not allowed when used memory > 'maxmemory'. script: b2ca, on @user_script:1.",
-                "ERR Error running script (call to f_b2ca): @user_script:1: @user_script: 1: -OOM command not allowed"
+                "ERR Error running script (call to f_b2ca): @user_script:1: @user_script: 1: -OOM command not allowed",
+                "ERR Script attempted to execute a write command while the cluster is down and readonly script: b2ca"
             })
     void aServerThatTakesNoWritesHasWrittenNothing(String error) {
         assertThat(isUnchanged(error)).isTrue();
