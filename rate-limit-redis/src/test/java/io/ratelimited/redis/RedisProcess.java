@@ -79,6 +79,11 @@ public final class RedisProcess implements AutoCloseable {
         return start(binary(), freePort(), options);
     }
 
+    /** A server of the embedded-redis jar, which is an old one, on a free port. */
+    public static RedisProcess startEmbedded(String... options) {
+        return start(embedded(), freePort(), options);
+    }
+
     /** A server that nobody can talk to but by TLS. */
     public static RedisProcess startTls(Certificate certificate, String... options) {
         List<String> all = new ArrayList<>(List.of("--port", "0", "--tls-auth-clients", "no"));

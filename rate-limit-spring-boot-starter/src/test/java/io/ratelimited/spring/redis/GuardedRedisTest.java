@@ -44,6 +44,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -97,9 +98,15 @@ class GuardedRedisTest {
                 start("spring.data.redis.port=" + server.port(), "spring.data.redis.password=admin"), server);
     }
 
-    @Test
-    void theRightsOfThePageAreEnough() {
-        List<String> settings = new ArrayList<>(List.of(asUser("limits", "secret")));
+    /** Redis 6.2 also asks for the right to choose a database. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void theRightsOfThePageAreEnough(boolean embedded) throws IOException {
+        RedisProcess chosen = keep(embedded ? RedisProcess.startEmbedded() : RedisProcess.start());
+        acl(chosen, rightsOfThePage());
+        chosen.ask(commands -> commands.select(1));
+        List<String> settings = new ArrayList<>(List.of(asUser(chosen, "limits", "secret")));
+        settings.add("spring.data.redis.database=1");
         for (Algorithm algorithm : Algorithm.all()) {
             if (algorithm.findsItsLimit()) {
                 continue;
@@ -117,7 +124,7 @@ class GuardedRedisTest {
         }
         ConfigurableApplicationContext context = start(settings.toArray(String[]::new));
 
-        assertDecidedByRedis(context, server);
+        assertDecidedByRedis(context, chosen);
         TestLimits limits = TestLimits.of(context);
         for (Algorithm algorithm : Algorithm.all()) {
             if (algorithm.findsItsLimit()) {
@@ -275,8 +282,12 @@ class GuardedRedisTest {
     }
 
     private static String[] asUser(String user, String password) {
+        return asUser(server, user, password);
+    }
+
+    private static String[] asUser(RedisProcess of, String user, String password) {
         return new String[] {
-            "spring.data.redis.port=" + server.port(),
+            "spring.data.redis.port=" + of.port(),
             "spring.data.redis.username=" + user,
             "spring.data.redis.password=" + password
         };

@@ -1,6 +1,7 @@
 package io.ratelimited.redis.internals.connection;
 
 import io.lettuce.core.RedisChannelHandler;
+import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisNoScriptException;
@@ -236,15 +237,24 @@ final class LettuceLink implements RedisLink {
                 groups.values().forEach(group -> commands.add(command(group)));
                 groups.clear();
                 if (next.asking) {
-                    commands.add(new AsyncCommand<>(new Command<>(
-                            CommandType.ASKING,
-                            new StatusOutput<>(StringCodec.UTF8),
-                            new CommandArgs<>(StringCodec.UTF8))));
+                    commands.add(asking(next));
                 }
                 commands.add(command(next));
             }
         }
         groups.values().forEach(group -> commands.add(command(group)));
+    }
+
+    /** The command before a call that a server runs for a slot which moves there. Its error is why the call is redirected again. */
+    private static AsyncCommand<String, String, String> asking(Call call) {
+        AsyncCommand<String, String, String> command = new AsyncCommand<>(new Command<>(
+                CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
+        command.whenComplete((reply, failure) -> {
+            if (failure instanceof RedisCommandExecutionException) {
+                call.refused = failure;
+            }
+        });
+        return command;
     }
 
     /** @param keys of the command behind it; it goes the way of the first, if there is one */
@@ -300,7 +310,7 @@ final class LettuceLink implements RedisLink {
                 evaluation.sendText();
                 enqueue(call);
             } else {
-                end(call, reply, failure);
+                end(call, reply, failure == null || call.refused == null ? failure : call.refused);
             }
         });
     }
@@ -383,6 +393,9 @@ final class LettuceLink implements RedisLink {
         final boolean asking;
         /** Its caller has given up. */
         volatile boolean unwanted;
+        /** The error of the command before it. Only the event loop uses it. */
+        @Nullable
+        Throwable refused;
 
         private Call(CommandType type, CommandArgs<String, String> args) {
             this(type, args, false);
