@@ -3,7 +3,8 @@
 -- KEYS   ZSET "<call>#<permits>", one a call -> when it stops counting, in microseconds since 1970; "+" -> 2^53 less the permits
 --        of all calls beyond one each, if there are any
 -- ARGV   permits   in flight at once
---        lease     microseconds after which a call no longer counts, unless its node says that it still runs
+--        lease     microseconds after which a call no longer counts, unless its node says that it still runs, as it does every ten
+--                  seconds
 -- call   a         renew: microseconds after which this call no longer counts
 --        tail      a name of the call, unique in the cluster
 --
@@ -15,6 +16,11 @@ local function concurrency()
   -- Later than all calls, so that it stays the last member.
   local FULL = 9007199254740992
 
+  -- The lease of a call under a limit without one.
+  local NODE_LEASE = 30000000
+  -- So many calls are shortened at a time: a script must not take long.
+  local MOST_SHORTENED = 1000
+
   -- Counts permits beyond one a call.
   local function cc_more(s, permits)
     if permits == 0 then return end
@@ -23,6 +29,20 @@ local function concurrency()
       redis.call('ZADD', s.key, text(FULL - s.more), '+')
     else
       redis.call('ZREM', s.key, '+')
+    end
+  end
+
+  -- No call counts for longer than its lease: the clock has stepped back, as by a failover, and calls of a node that has died
+  -- would count until it has caught up. A node with a longer lease says in time that its calls still run.
+  local function cc_shorten(s)
+    local last = now + max(s.lease, NODE_LEASE)
+    local late = redis.call(
+      'ZRANGEBYSCORE', s.key, '(' .. text(last + slack), text(FULL), 'LIMIT', 0, MOST_SHORTENED)
+    for _, member in ipairs(late) do
+      if member ~= '+' then
+        redis.call('ZADD', s.key, text(last), member)
+        s.changed = true
+      end
     end
   end
 
@@ -40,6 +60,7 @@ local function concurrency()
     read('ZREMRANGEBYSCORE', key, '-inf', text(now))
     cc_more(s, -ended)
     s.used = (read('ZCARD', key) or 0) + s.more - (s.more > 0 and 1 or 0)
+    if s.used > 0 and op ~= 'peek' then cc_shorten(s) end
     return s, p + 2
   end
 

@@ -233,9 +233,12 @@ final class InFlightCall implements JointPlace, WaitingRoom.Waiter {
         return true;
     }
 
-    /** The call still runs: keeps its permits from lapsing, unless its lease lets them. */
+    /**
+     * The call still runs: keeps its permits from lapsing before its lease ends. An instance whose limit has no lease, as during a
+     * rollout, takes a later end for one of a clock that has stepped back.
+     */
     void renew() {
-        if (lease() == null && !limiter.connection().isDown(name)) {
+        if (!limiter.connection().isDown(name)) {
             register();
         }
     }
