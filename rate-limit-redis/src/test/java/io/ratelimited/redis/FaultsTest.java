@@ -202,9 +202,8 @@ class FaultsTest {
     @EnumSource
     void aServerThatTakesNoWritesCountsAsAwayWithItsFirstSuchAnswer(OnFailure onFailure) {
         RedisBackend backend = REDIS.backend(PATIENT.timeout(Duration.ofSeconds(20)));
-        Limit limit = Limit.of("full" + onFailure, Algorithm.FIXED_WINDOW)
-                .rate("1/d")
-                .build();
+        Limit limit =
+                Limit.of("full" + onFailure, Algorithm.FIXED_WINDOW).rate("1/d").build();
         RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(onFailure));
         for (int i = 0; i < 20; i++) {
             limiter.reserve("spent" + i, 1, 0);

@@ -3,8 +3,8 @@ package io.ratelimited.redis.internals.connection;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.redis.internals.connection.ScriptedServers.Link;
 import io.ratelimited.redis.LogLines;
+import io.ratelimited.redis.internals.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
