@@ -326,7 +326,8 @@ final class Server {
             return;
         }
         if (!silent) {
-            if (isOneOfSeveral(reason) || Replies.takesNoWrites(reason) ? breaker.open() : breaker.failed()) {
+            boolean certain = isOneOfSeveral(reason) || Replies.takesNoWrites(reason);
+            if (certain ? breaker.open() : breaker.failed()) {
                 announce(reason);
             }
         } else if (!awaited || breaker.open()) {
