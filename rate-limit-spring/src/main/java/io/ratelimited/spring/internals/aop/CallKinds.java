@@ -238,6 +238,7 @@ final class CallKinds {
         public @Nullable Object invoke(MethodInvocation made) throws Throwable {
             MethodInvocation call = DeferredInvocation.of(made);
             CurrentRequest request = limited.currentRequest();
+            CurrentRequest served = limited.served(request);
             CompletableFuture<Admission> entered;
             try {
                 entered = async || isAsync(call)
@@ -246,7 +247,7 @@ final class CallKinds {
             } catch (RuntimeException ex) {
                 entered = CompletableFuture.failedFuture(ex);
             }
-            return AsyncCalls.<@Nullable Object>run(
+            CompletionStage<@Nullable Object> result = AsyncCalls.<@Nullable Object>run(
                     entered, limited.enforcer(), request, () -> cast(call.proceed()), refusal -> {
                         CompletionStage<@Nullable Object> instead = stage(limited.refused(call, refusal, request));
                         instead.whenComplete((value, failure) -> {
@@ -256,6 +257,15 @@ final class CallKinds {
                         });
                         return instead;
                     });
+            if (served != null && result instanceof CompletableFuture<?> future && !future.isDone()) {
+                CompletableFuture<Admission> admitted = entered;
+                served.atEnd(() -> {
+                    if (Admission.mayFollow(admitted)) {
+                        future.cancel(true);
+                    }
+                });
+            }
+            return result;
         }
 
         private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {

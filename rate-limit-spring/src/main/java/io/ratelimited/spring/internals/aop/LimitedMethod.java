@@ -22,6 +22,9 @@ import org.springframework.core.KotlinDetector;
  */
 public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
+    /** Stands for the result of a handler among the uses of limits. */
+    private static final String RESULT = "";
+
     private final Method method;
     private final List<LimitUse> limits;
     /** For each limit the annotation that it comes from. */
@@ -205,6 +208,20 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
     /** Returns whether calls of it are in flight until they have ended. */
     boolean countsInFlight() {
         return countsInFlight;
+    }
+
+    /** Returns whether something depends on the end of a call, or on its result. */
+    boolean followsResult() {
+        return charges || countsInFlight;
+    }
+
+    /**
+     * Finds the request whose end is that of the call that begins: of a call that something follows to its end, and by which the
+     * request comes to its handler. Others may go on without the request.
+     */
+    @Nullable
+    CurrentRequest served(@Nullable CurrentRequest current) {
+        return current != null && followsResult() && current.isOwnCall(RESULT, method) ? current : null;
     }
 
     LimitEnforcer enforcer() {

@@ -93,15 +93,19 @@ final class ReactiveCalls implements LimitedCall {
     public Object invoke(MethodInvocation made) {
         MethodInvocation call = DeferredInvocation.of(made);
         CurrentRequest caller = limited.currentRequest();
-        Publisher<Object> calls = subscriber -> subscribe(Operators.toCoreSubscriber(subscriber), call, caller);
+        CurrentRequest served = limited.served(caller);
+        Publisher<Object> calls = subscriber -> subscribe(Operators.toCoreSubscriber(subscriber), call, caller, served);
         return toReturnType.apply(many ? Flux.from(calls) : Mono.fromDirect(calls));
     }
 
     private void subscribe(
-            CoreSubscriber<? super Object> subscriber, MethodInvocation call, @Nullable CurrentRequest caller) {
+            CoreSubscriber<? super Object> subscriber,
+            MethodInvocation call,
+            @Nullable CurrentRequest caller,
+            @Nullable CurrentRequest served) {
         Subscribed made;
         try {
-            made = new Subscribed(limited, call, many, caller, subscriber);
+            made = new Subscribed(limited, call, many, caller, served, subscriber);
         } catch (Throwable ex) {
             Operators.error(subscriber, Operators.onOperatorError(ex, subscriber.currentContext()));
             return;
@@ -136,13 +140,16 @@ final class ReactiveCalls implements LimitedCall {
         private final LimitedMethod method;
         private final MethodInvocation call;
         private final @Nullable CurrentRequest request;
+        /** The request whose response is made of the result, if its end may come before that of the call; null for other calls. */
+        private final @Nullable CurrentRequest served;
+
         private final CompletableFuture<Admission> entered;
         private final boolean many;
         private final CoreSubscriber<? super Object> subscriber;
         private @Nullable Subscription upstream;
         private volatile Phase phase = Phase.ENTERING;
         /** Whether the publisher has come to its end: a {@code Mono} with its value. */
-        private boolean complete;
+        private volatile boolean complete;
         /**
          * The result so far, if something depends on it. Written by elements, which come one after the other, and never by a
          * cancellation, which may come at the same time: neither overwrites the other.
@@ -154,15 +161,18 @@ final class ReactiveCalls implements LimitedCall {
                 MethodInvocation call,
                 boolean many,
                 @Nullable CurrentRequest caller,
+                @Nullable CurrentRequest served,
                 CoreSubscriber<? super Object> subscriber) {
             this.method = method;
             this.many = many;
             this.call = call;
-            this.subscriber = subscriber;
             Context context = subscriber.currentContext();
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
             this.request = own == null ? caller : own;
             this.entered = method.reserveAsync(call, request, Callbacks.NEVER_BLOCK);
+            this.served = Admission.mayFollow(entered) ? served : null;
+            // The end of the request may come beside a signal of the publisher.
+            this.subscriber = this.served == null ? subscriber : Operators.serialize(subscriber);
         }
 
         private void begin() {
@@ -202,6 +212,22 @@ final class ReactiveCalls implements LimitedCall {
         public void onSubscribe(Subscription subscription) {
             upstream = subscription;
             subscriber.onSubscribe(this);
+            if (served != null && !complete) {
+                served.atEnd(this::requestEnded);
+            }
+        }
+
+        /** Nobody awaits the result any more. What is between this and Spring MVC learns it as an error. */
+        private void requestEnded() {
+            if (complete || !Admission.mayFollow(entered)) {
+                return;
+            }
+            try {
+                cancel();
+                subscriber.onError(new CancellationException("the request ended before the result of its handler"));
+            } catch (RuntimeException ex) {
+                Operators.onErrorDropped(ex, currentContext()); // other calls end with the request, too
+            }
         }
 
         @Override
@@ -274,8 +300,7 @@ final class ReactiveCalls implements LimitedCall {
          */
         private void cancelled() {
             boolean returned = !many && known.count() > 0;
-            boolean follows = method.charges() || method.countsInFlight();
-            boolean cancelled = follows && !returned;
+            boolean cancelled = method.followsResult() && !returned;
             end(cancelled ? new CancellationException("the subscription was cancelled") : null, cancelled);
         }
 

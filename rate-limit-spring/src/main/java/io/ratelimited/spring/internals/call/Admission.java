@@ -8,6 +8,7 @@ import io.ratelimited.spring.internals.expression.CallResult;
 import io.ratelimited.spring.internals.overload.CallEnd;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import io.ratelimited.spring.internals.text.LogText;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.BiConsumer;
@@ -183,6 +184,12 @@ public final class Admission {
             }
         }
         return false;
+    }
+
+    /** Returns whether something depends on the end of a call, as far as it is known: the call may still wait for its admission. */
+    public static boolean mayFollow(CompletableFuture<Admission> entered) {
+        return !entered.isDone()
+                || (!entered.isCompletedExceptionally() && entered.join().followsResult());
     }
 
     /** How long the call waits for its caller, for limits that learn from the time of calls; null if there is none. */

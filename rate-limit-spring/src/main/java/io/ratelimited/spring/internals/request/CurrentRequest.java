@@ -31,6 +31,12 @@ public interface CurrentRequest extends RequestFacts, RequestDecisions {
     }
 
     /**
+     * Runs an action when the request has ended, or now if it has. For the result of its handler, which Spring MVC cancels at the
+     * timeout of the request only, and not if it ends before that. Ignored where the end of a request cancels the result anyway.
+     */
+    default void atEnd(Runnable action) {}
+
+    /**
      * Returns whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
      *
      * @param failure the exception of a call of the request

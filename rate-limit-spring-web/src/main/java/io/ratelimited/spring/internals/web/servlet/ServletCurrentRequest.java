@@ -314,9 +314,12 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.atEnd(action, () -> true);
     }
 
-    /** Runs an action when the request ends; only after {@link #begin}. */
-    void atEnd(Runnable action) {
-        state.atEnd(action, () -> false);
+    /** Ignored before {@link #begin}: nobody sees the end of a request without the filter. */
+    @Override
+    public void atEnd(Runnable action) {
+        if (!state.atEnd(action, () -> false) && state.hasEnded()) {
+            action.run();
+        }
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */

@@ -314,6 +314,10 @@ final class ServletRequestState {
         return true;
     }
 
+    synchronized boolean hasEnded() {
+        return followed && ended;
+    }
+
     synchronized boolean isFollowed() {
         return followed && !ended;
     }
