@@ -20,6 +20,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -37,14 +38,18 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.reactor.netty.NettyServerCustomizer;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.Ordered;
+import org.springframework.core.io.buffer.DataBufferUtils;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
+import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -184,10 +189,43 @@ class HandlersWithoutClientTest {
         }
     }
 
+    /** Reactor Netty does not notice a client that disconnects before it has sent its body, unless the handler reads that. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallThatDoesNotReadItsBodyEndsByItsOwnTimeout(boolean reset) throws Exception {
+        assumeTrue(kind == Kind.REACTOR_NETTY, "Reactor Netty");
+        try (Socket client = server.connect()) {
+            client.getOutputStream()
+                    .write("GET /timed HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+                            .getBytes(StandardCharsets.US_ASCII));
+            assertHappens(Work.BEGUN);
+            client.setSoLinger(reset, 0);
+        }
+        Threads.untilAsserted(() -> assertThat(free("timed")).isEqualTo(1));
+    }
+
+    @Test
+    void aCallThatReadsABodyThatDoesNotComeEndsByTheTimeoutOfRequests() throws Exception {
+        assumeTrue(kind == Kind.REACTOR_NETTY, "Reactor Netty");
+        try (Socket client = server.connect()) {
+            client.getOutputStream()
+                    .write("POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nbegun"
+                            .getBytes(StandardCharsets.US_ASCII));
+            assertHappens(Work.BEGUN);
+            Threads.untilAsserted(() -> assertThat(free("body")).isEqualTo(1));
+        }
+    }
+
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
     @Import({Requests.class, Charged.class, Service.class, Api.class})
-    static class App {}
+    static class App {
+
+        @Bean
+        NettyServerCustomizer requestTimeout() {
+            return server -> server.requestTimeout(Duration.ofSeconds(1));
+        }
+    }
 
     /** Requests that go on after their first dispatch. */
     static final class Requests {
@@ -293,6 +331,21 @@ class HandlersWithoutClientTest {
             return ResponseEntity.ok()
                     .contentType(MediaType.TEXT_EVENT_STREAM)
                     .body(Work.<String>mono().flux());
+        }
+
+        @GetMapping("/timed")
+        @RateLimited(name = "timed", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public Mono<String> timed() {
+            return Work.<String>mono().timeout(Duration.ofSeconds(1));
+        }
+
+        @PostMapping("/body")
+        @RateLimited(name = "body", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public Mono<Void> body(ServerHttpRequest request) {
+            return request.getBody()
+                    .doOnSubscribe(reader -> Work.BEGUN.release())
+                    .map(DataBufferUtils::release)
+                    .then();
         }
 
         @GetMapping("/charged")
