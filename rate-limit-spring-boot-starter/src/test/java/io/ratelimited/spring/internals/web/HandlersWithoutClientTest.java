@@ -13,6 +13,8 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import jakarta.servlet.AsyncContext;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
 import jakarta.servlet.Filter;
 import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
@@ -21,6 +23,7 @@ import java.io.IOException;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -81,11 +84,17 @@ class HandlersWithoutClientTest {
     @Parameter
     Kind kind;
 
+    private final List<Socket> clients = new ArrayList<>();
+
     @AfterEach
-    void nothingIsLeft() {
+    void nothingIsLeft() throws IOException {
+        for (Socket client : clients) {
+            client.close();
+        }
         Work.BEGUN.drainPermits();
         Work.CANCELLED.drainPermits();
         requests().clear();
+        server.context.getBean(Requests.class).completed.drainPermits();
         server.context.getBean(Charged.class).permits.clear();
     }
 
@@ -104,11 +113,11 @@ class HandlersWithoutClientTest {
     }
 
     /** The JDK's client would upgrade to HTTP/2. */
-    private static Socket get(String path) throws IOException {
+    private void get(String path) throws IOException {
         Socket client = server.connect();
+        clients.add(client);
         client.getOutputStream()
                 .write(("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
-        return client;
     }
 
     private static void assertHappens(Semaphore event) throws InterruptedException {
@@ -119,13 +128,12 @@ class HandlersWithoutClientTest {
     @ValueSource(strings = {"/mono", "/stream", "/list", "/future"})
     void aCallWhoseRequestIsCompletedIsCancelled(String path) throws Exception {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
-        try (Socket client = get(path)) {
-            assertHappens(Work.BEGUN);
-            assertThat(free(path.substring(1))).isZero();
-            suspended().complete();
-            Threads.untilAsserted(() -> assertThat(free(path.substring(1))).isEqualTo(1));
-            assertHappens(Work.CANCELLED);
-        }
+        get(path);
+        assertHappens(Work.BEGUN);
+        assertThat(free(path.substring(1))).isZero();
+        suspended().complete();
+        Threads.untilAsserted(() -> assertThat(free(path.substring(1))).isEqualTo(1));
+        assertHappens(Work.CANCELLED);
     }
 
     @ParameterizedTest
@@ -151,42 +159,50 @@ class HandlersWithoutClientTest {
     @Test
     void aCallWhoseRequestIsCompletedIsChargedAsCancelled() throws Exception {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
-        try (Socket client = get("/charged")) {
-            assertHappens(Work.BEGUN);
-            suspended().complete();
-            List<Long> charged = server.context.getBean(Charged.class).permits;
-            Threads.untilAsserted(() -> assertThat(charged).containsExactly(3L));
-        }
+        get("/charged");
+        assertHappens(Work.BEGUN);
+        suspended().complete();
+        List<Long> charged = server.context.getBean(Charged.class).permits;
+        Threads.untilAsserted(() -> assertThat(charged).containsExactly(3L));
     }
 
     @Test
     void aCallThatWaitsIsNotMadeOnceItsRequestIsCompleted() throws Exception {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
-        try (Socket first = get("/waiting")) {
-            assertHappens(Work.BEGUN);
-            AsyncContext ofFirst = suspended();
-            try (Socket second = get("/waiting")) {
-                suspended().complete();
-                ofFirst.complete();
-                Threads.untilAsserted(() -> assertThat(free("queue")).isEqualTo(1));
-                assertThat(Work.BEGUN.tryAcquire()).isFalse();
-            }
-        }
+        get("/waiting");
+        assertHappens(Work.BEGUN);
+        AsyncContext ofFirst = suspended();
+        get("/waiting");
+        suspended().complete();
+        ofFirst.complete();
+        Threads.untilAsserted(() -> assertThat(free("queue")).isEqualTo(1));
+        assertThat(Work.BEGUN.tryAcquire()).isFalse();
+    }
+
+    /** As without a limit. */
+    @Test
+    void aCallThatNoLimitAppliesToGoesOn() throws Exception {
+        assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
+        get("/exempt");
+        assertHappens(Work.BEGUN);
+        AsyncContext request = suspended();
+        request.complete();
+        assertHappens(server.context.getBean(Requests.class).completed);
+        assertThat(Work.CANCELLED.tryAcquire()).isFalse();
     }
 
     /** A handler may begin work that nobody waits for. */
     @Test
     void aCallThatAHandlerSubscribesToItselfGoesOn() throws Exception {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
-        try (Socket client = get("/detached")) {
-            assertHappens(Work.BEGUN);
-            assertHappens(Work.BEGUN);
-            suspended().complete();
-            Threads.untilAsserted(() -> assertThat(free("handler")).isEqualTo(1));
-            assertHappens(Work.CANCELLED);
-            assertThat(free("detached")).isZero();
-            assertThat(Work.CANCELLED.tryAcquire()).isFalse();
-        }
+        get("/detached");
+        assertHappens(Work.BEGUN);
+        assertHappens(Work.BEGUN);
+        suspended().complete();
+        Threads.untilAsserted(() -> assertThat(free("handler")).isEqualTo(1));
+        assertHappens(Work.CANCELLED);
+        assertThat(free("detached")).isZero();
+        assertThat(Work.CANCELLED.tryAcquire()).isFalse();
     }
 
     /** Reactor Netty does not notice a client that disconnects before it has sent its body, unless the handler reads that. */
@@ -231,18 +247,38 @@ class HandlersWithoutClientTest {
     static final class Requests {
 
         private final BlockingQueue<AsyncContext> suspended = new LinkedBlockingQueue<>();
+        private final Semaphore completed = new Semaphore(0);
 
         @Bean
         static FilterRegistrationBean<Filter> suspending(Requests requests) {
             FilterRegistrationBean<Filter> filter = new FilterRegistrationBean<>((request, response, chain) -> {
                 chain.doFilter(request, response);
                 if (request.isAsyncStarted()) {
-                    requests.suspended.add(request.getAsyncContext());
+                    AsyncContext context = request.getAsyncContext();
+                    context.addListener(requests.new Completion()); // the last one of the request
+                    requests.suspended.add(context);
                 }
             });
             filter.setAsyncSupported(true);
             filter.setOrder(Ordered.HIGHEST_PRECEDENCE);
             return filter;
+        }
+
+        private final class Completion implements AsyncListener {
+
+            @Override
+            public void onComplete(AsyncEvent event) {
+                completed.release();
+            }
+
+            @Override
+            public void onTimeout(AsyncEvent event) {}
+
+            @Override
+            public void onError(AsyncEvent event) {}
+
+            @Override
+            public void onStartAsync(AsyncEvent event) {}
         }
     }
 
@@ -269,9 +305,7 @@ class HandlersWithoutClientTest {
         private Work() {}
 
         private static <T> Mono<T> mono() {
-            return Mono.<T>never()
-                    .doOnSubscribe(reader -> BEGUN.release())
-                    .doOnCancel(CANCELLED::release);
+            return Mono.<T>never().doOnSubscribe(reader -> BEGUN.release()).doOnCancel(CANCELLED::release);
         }
     }
 
@@ -331,6 +365,12 @@ class HandlersWithoutClientTest {
             return ResponseEntity.ok()
                     .contentType(MediaType.TEXT_EVENT_STREAM)
                     .body(Work.<String>mono().flux());
+        }
+
+        @GetMapping("/exempt")
+        @RateLimited(name = "exempt", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1, when = "false")
+        public Mono<String> exempt() {
+            return Work.mono();
         }
 
         @GetMapping("/timed")
