@@ -169,7 +169,7 @@ public final class AllOf {
      * limit has rejected the call, because its caller gave up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
-        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
+        return JointReservation.refusals(reservation);
     }
 
     /**
@@ -183,27 +183,18 @@ public final class AllOf {
 
     /** Returns the reservation of a single claim within one of several, by the index of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
-        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
+        return JointReservation.member(reservation, claim);
     }
 
     private static boolean haveSameBudgets(Claim[] claims) {
         for (int i = 1; i < claims.length; i++) {
             for (int earlier = 0; earlier < i; earlier++) {
-                if (isSameBudget(claims[earlier], claims[i])) {
+                if (JoinedReservation.isSameBudget(claims[earlier], claims[i])) {
                     return true;
                 }
             }
         }
         return false;
-    }
-
-    static boolean isSameBudget(Claim one, Claim other) {
-        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
-    }
-
-    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
-        return one == other
-                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
     /**

@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
 import io.ratelimited.core.Reservation;
@@ -35,8 +36,9 @@ final class JoinedReservation extends JointReservation {
         this.uses = new Use[claims.length];
         for (int number = 0; number < claims.length; number++) {
             int[] same = claimsOf(number);
-            if (same.length > 1 && !AllOf.isPlace(claims[same[0]])) {
-                Shared shared = new Shared(AllOf.member(joined, number), same.length);
+            if (same.length > 1
+                    && !claims[same[0]].limiter().limit().algorithm().countsCallsInFlight()) {
+                Shared shared = new Shared(member(joined, number), same.length);
                 for (int claim : same) {
                     uses[claim] = new Use(shared, claims[claim].permits());
                 }
@@ -66,10 +68,19 @@ final class JoinedReservation extends JointReservation {
 
     private static int number(List<Claim> joined, Claim claim) {
         int number = 0;
-        while (number < joined.size() && !AllOf.isSameBudget(joined.get(number), claim)) {
+        while (number < joined.size() && !isSameBudget(joined.get(number), claim)) {
             number++;
         }
         return number;
+    }
+
+    static boolean isSameBudget(Claim one, Claim other) {
+        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
+    }
+
+    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
+        return one == other
+                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
     /** The claim that is admitted if both can proceed. */
@@ -101,12 +112,12 @@ final class JoinedReservation extends JointReservation {
         int[] numbers =
                 Arrays.stream(claims).mapToInt(claim -> number(list, claim)).toArray();
         return decided.isRefused()
-                ? AllOf.refused(refusals(decided, numbers))
+                ? new JointReservation(refusals(decided, numbers))
                 : new JoinedReservation(claims, numbers, decided);
     }
 
     private static @Nullable Decision[] refusals(Reservation joined, int[] numbers) {
-        @Nullable Decision[] own = AllOf.refusals(joined);
+        @Nullable Decision[] own = refusals(joined);
         @Nullable Decision[] refusals = new Decision[numbers.length];
         for (int claim = 0; claim < numbers.length; claim++) {
             refusals[claim] = own[numbers[claim]];
@@ -128,7 +139,7 @@ final class JoinedReservation extends JointReservation {
     @Override
     Reservation member(int claim) {
         Use use = uses[claim];
-        return use == null ? AllOf.member(joined, numbers[claim]) : use;
+        return use == null ? member(joined, numbers[claim]) : use;
     }
 
     @Override

@@ -137,6 +137,15 @@ class JointReservation implements Reservation {
     }
 
     /** As {@link AllOf#refusals}. */
+    static @Nullable Decision[] refusals(Reservation reservation) {
+        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
+    }
+
+    /** As {@link AllOf#member}. */
+    static Reservation member(Reservation reservation, int claim) {
+        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
+    }
+
     @Nullable
     Decision[] refusals() {
         if (state instanceof Ended ended) {

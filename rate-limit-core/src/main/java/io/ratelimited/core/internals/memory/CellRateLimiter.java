@@ -688,7 +688,12 @@ public class CellRateLimiter implements MemoryLimiter {
     /** The cell of a key as calls of this limiter find it, for a look; a twin if it counts by other numbers. */
     private Cell seen(@Nullable Object key, CellParameters current, long read) {
         Cell cell = key == null ? whole.single : cells().peek(key, current, read);
-        return cell.parameters() != current && isOfOthers(key, cell, current) ? suited(key, cell.copy()) : cell;
+        if (cell.parameters() == current || !isOfOthers(key, cell, current)) {
+            return cell;
+        }
+        Cell copy = cell.copy();
+        // The word of a cell that was retired meanwhile says nothing: it would begin anew, with all permits.
+        return copy.peek(1, read, 0) == Cell.MOVED ? cell : suited(key, copy);
     }
 
     private long now(CellParameters own) {
