@@ -99,6 +99,15 @@ final class ChargeTest {
     }
 
     @Test
+    void aPlaceBesideAChargeIsHeldUntilTheResponseOfTheCallHasEnded() {
+        CompletableFuture<String> response = new CompletableFuture<>();
+        service.inPlace(response).block();
+        assertThat(limits.peek("places", null).admitted()).isFalse();
+        response.complete("done");
+        assertThat(limits.peek("places", null).admitted()).isTrue();
+    }
+
+    @Test
     void aTierIsChargedInsteadOfItsLimit() {
         service.both("ann", "gold", "five words are in this");
         assertThat(remaining("tokens", "ann")).isEqualTo(100);
@@ -444,6 +453,12 @@ final class ChargeTest {
         @RateLimited(name = "transfers", rate = "100/h", key = "#from", permits = "10", charge = "#cost")
         @RateLimited(name = "transfers", rate = "100/h", key = "#to", permits = "5")
         public void transfer(String from, String to, int cost) {}
+
+        @RateLimited(name = "places", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        @RateLimited(name = "place-cost", rate = "100/h", charge = "3")
+        public Mono<CompletionStage<String>> inPlace(CompletionStage<String> response) {
+            return Mono.just(response);
+        }
 
         @RateLimited(name = "transfers", rate = "100/h", key = "#from", permits = "10", charge = "#cost")
         @RateLimited(name = "transfers", rate = "100/h", key = "#to", permits = "5")

@@ -169,7 +169,7 @@ public final class AllOf {
      * limit has rejected the call, because its caller gave up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
-        return JointReservation.refusals(reservation);
+        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
     }
 
     /**
@@ -183,13 +183,13 @@ public final class AllOf {
 
     /** Returns the reservation of a single claim within one of several, by the index of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
-        return JointReservation.member(reservation, claim);
+        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
     }
 
     private static boolean haveSameBudgets(Claim[] claims) {
         for (int i = 1; i < claims.length; i++) {
             for (int earlier = 0; earlier < i; earlier++) {
-                if (JoinedReservation.isSameBudget(claims[earlier], claims[i])) {
+                if (JointReservation.isSameBudget(claims[earlier], claims[i])) {
                     return true;
                 }
             }

@@ -1,18 +1,21 @@
 package io.ratelimited.core.several;
 
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.End;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.internals.Permits;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,6 +24,10 @@ import org.jspecify.annotations.Nullable;
  * claims has its own cost, and is a {@link Use} of the permits. Thread-safe.
  */
 final class JoinedReservation extends JointReservation {
+
+    private static final Comparator<Limit> SMALLER = Comparator.comparingLong(Limit::capacity)
+            .thenComparingDouble(limit ->
+                    (double) limit.rate().permits() / limit.rate().period().toNanos());
 
     /** The reservation of the joined claims. */
     private final Reservation joined;
@@ -38,7 +45,7 @@ final class JoinedReservation extends JointReservation {
             int[] same = claimsOf(number);
             if (same.length > 1
                     && !claims[same[0]].limiter().limit().algorithm().countsCallsInFlight()) {
-                Shared shared = new Shared(member(joined, number), same.length);
+                Shared shared = new Shared(memberOfJoined(number), same.length);
                 for (int claim : same) {
                     uses[claim] = new Use(shared, claims[claim].permits());
                 }
@@ -74,19 +81,12 @@ final class JoinedReservation extends JointReservation {
         return number;
     }
 
-    static boolean isSameBudget(Claim one, Claim other) {
-        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
-    }
-
-    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
-        return one == other
-                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
-    }
-
-    /** The claim that is admitted if both can proceed. */
+    /** The claim that is admitted if both can proceed. Of a caller's own numbers the smaller ones count, in either order. */
     private static Claim both(Claim one, Claim other) {
         return new StatedClaim(
-                one.limiter(),
+                Stream.of(one.limiter(), other.limiter())
+                        .min(Comparator.comparing(RateLimiter::limit, SMALLER))
+                        .get(),
                 one.key(),
                 sum(one.permits(), other.permits()),
                 Math.min(one.maxWaitNanos(), other.maxWaitNanos()),
@@ -117,7 +117,8 @@ final class JoinedReservation extends JointReservation {
     }
 
     private static @Nullable Decision[] refusals(Reservation joined, int[] numbers) {
-        @Nullable Decision[] own = refusals(joined);
+        @Nullable
+        Decision[] own = joined instanceof JointReservation all ? all.refusals() : new Decision[] {joined.decision()};
         @Nullable Decision[] refusals = new Decision[numbers.length];
         for (int claim = 0; claim < numbers.length; claim++) {
             refusals[claim] = own[numbers[claim]];
@@ -139,7 +140,11 @@ final class JoinedReservation extends JointReservation {
     @Override
     Reservation member(int claim) {
         Use use = uses[claim];
-        return use == null ? member(joined, numbers[claim]) : use;
+        return use == null ? memberOfJoined(numbers[claim]) : use;
+    }
+
+    private Reservation memberOfJoined(int number) {
+        return joined instanceof JointReservation all ? all.member(number) : joined;
     }
 
     @Override

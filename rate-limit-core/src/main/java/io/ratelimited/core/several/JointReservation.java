@@ -1,5 +1,6 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.End;
@@ -136,16 +137,17 @@ class JointReservation implements Reservation {
         return false;
     }
 
+    /** Returns whether two claims take permits of one limit and key. */
+    static boolean isSameBudget(Claim one, Claim other) {
+        return one.limiter().budgets() == other.limiter().budgets() && isSameKey(one.key(), other.key());
+    }
+
+    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
+        return one == other
+                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
+    }
+
     /** As {@link AllOf#refusals}. */
-    static @Nullable Decision[] refusals(Reservation reservation) {
-        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
-    }
-
-    /** As {@link AllOf#member}. */
-    static Reservation member(Reservation reservation, int claim) {
-        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
-    }
-
     @Nullable
     Decision[] refusals() {
         if (state instanceof Ended ended) {

@@ -84,6 +84,12 @@ class ChargedResponseTest {
         assertThat(states(server.get("/" + path + "?length=5")).get("bytes")).containsEntry("r", 65L);
     }
 
+    /** The second use has a cost, which is charged together with the permits of the first. */
+    @Test
+    void theFieldsOfTwoUsesOfOneKeyAreThoseAfterTheSettlement() {
+        assertThat(states(server.get("/twice?x=ann&y=ann")).get("uses")).containsEntry("r", 100L - 5 - 1);
+    }
+
     @Test
     void aBudgetInDebtHasNothingRemainingAndTheNextRequestIsToldWhenItIsPaid() {
         assertThat(states(server.get("/plain?length=150")).get("bytes"))
@@ -189,6 +195,13 @@ class ChargedResponseTest {
         @RateLimited(name = "bytes", permits = "10")
         public Mono<String> mono(@RequestParam("length") int length) {
             return Mono.just("x".repeat(length));
+        }
+
+        @GetMapping("/twice")
+        @RateLimited(name = "uses", rate = "100/h", key = "#x", permits = "5")
+        @RateLimited(name = "uses", key = "#y", permits = "10", charge = "1")
+        public String twice(@RequestParam("x") String x, @RequestParam("y") String y) {
+            return x + y;
         }
 
         @GetMapping("/routed")

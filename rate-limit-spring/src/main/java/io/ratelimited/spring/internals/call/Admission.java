@@ -121,12 +121,15 @@ public final class Admission {
             boolean aborted = error != null && isAborted(error);
             CallResult result = aborted ? came.asCancelled() : came;
             forEach((request, member) -> {
+                // It may share its permits with a use that has a charge.
+                if (request.charge() == null && !request.limit().countsInFlight()) {
+                    release(member, End.ANSWERED);
+                }
+            });
+            forEach((request, member) -> {
                 Charge charge = request.charge();
                 if (charge != null) {
                     settle(request, member, call -> charge.permits(result), charge.mayBlock(result));
-                } else if (!request.limit().countsInFlight()) {
-                    // It may share its permits with a use that has a charge.
-                    release(member, End.ANSWERED);
                 }
             });
         }
