@@ -220,11 +220,10 @@ public class CellRateLimiter implements MemoryLimiter {
      * The cell with the numbers that the key has now. It takes each change of the limit when that came: if one comes after the
      * numbers were looked up, the caller has to ask again, because from then on they were others.
      */
-    private Cell suited(@Nullable Object key, Cell cell) {
-        CellParameters wanted = wanted(key);
+    private Cell suited(@Nullable Object key, Cell cell, CellParameters wanted, long at) {
         Cell newest = key == null ? cell.newest().budget() : cell.newest();
         boolean suits = newest.parameters().countsAs(wanted) || wanted.whole().change() != null;
-        return suits ? newest : follow(key, newest.retire(), wanted);
+        return suits ? newest : follow(key, newest.retire(), wanted, at);
     }
 
     /**
@@ -232,9 +231,8 @@ public class CellRateLimiter implements MemoryLimiter {
      * would have been full under those before, and know at the next change that this one was. A cell that a sweep may drop begins
      * anew, so that the numbers do not depend on when the sweep comes.
      */
-    private Cell follow(@Nullable Object key, Cell cell, CellParameters wanted) {
+    private Cell follow(@Nullable Object key, Cell cell, CellParameters wanted, long at) {
         CellParameters before = cell.parameters();
-        long at = now(wanted);
         Cell state = cell;
         for (CellParameters.Change change = before.whole().change(); change != null; ) {
             CellParameters later = change.next();
@@ -319,7 +317,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 follow(key);
                 continue;
             }
-            long now = now(cell, current, read);
+            long now = now(cell.parameters(), current, read);
             long outcome = cell.take(permits, now);
             if (outcome >= 0) {
                 if (cell instanceof BlockCell block && block.countsOwn()) {
@@ -397,7 +395,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 follow(key);
                 continue;
             }
-            long now = now(cell, current, read);
+            long now = now(cell.parameters(), current, read);
             long held = calendar ? clock.held() : 0;
             long outcome = cell.reserve(permits, now, maxWait - held, reservation);
             if (outcome == Cell.MOVED || (outcome < 0 && isOutdated(cell))) {
@@ -667,7 +665,7 @@ public class CellRateLimiter implements MemoryLimiter {
             boolean calendar = current.followsCalendar();
             long read = clock.now(calendar);
             Cell cell = seen(key, current, read);
-            long now = now(cell, current, read);
+            long now = now(cell.parameters(), current, read);
             long held = calendar ? clock.held() : 0;
             long outcome = cell.peek(permits, now, maxWait - held);
             if (outcome < 0 && outcome != Cell.MOVED && isOutdated(cell)) {
@@ -693,7 +691,11 @@ public class CellRateLimiter implements MemoryLimiter {
         }
         Cell copy = cell.copy();
         // The word of a cell that was retired meanwhile says nothing: it would begin anew, with all permits.
-        return copy.peek(1, read, 0) == Cell.MOVED ? cell : suited(key, copy);
+        if (copy.peek(1, read, 0) == Cell.MOVED) {
+            return cell;
+        }
+        CellParameters wanted = wanted(key);
+        return suited(key, copy, wanted, now(wanted, current, read));
     }
 
     private long now(CellParameters own) {
@@ -704,8 +706,7 @@ public class CellRateLimiter implements MemoryLimiter {
      * The time for a cell. The clock is read before the cell is looked up, because a new cell is in its
      * initial state at that time. A cell with other parameters may count in another time.
      */
-    private long now(Cell cell, CellParameters current, long read) {
-        CellParameters own = cell.parameters();
+    private long now(CellParameters own, CellParameters current, long read) {
         return own == current ? read : now(own);
     }
 
@@ -738,7 +739,7 @@ public class CellRateLimiter implements MemoryLimiter {
                 follow(key);
                 continue;
             }
-            if (cell.charge(permits, now(cell, current, read))) {
+            if (cell.charge(permits, now(cell.parameters(), current, read))) {
                 return;
             }
             if (cell.parameters().change() == null) {
@@ -770,7 +771,8 @@ public class CellRateLimiter implements MemoryLimiter {
             boolean calendar = current.followsCalendar();
             long read = clock.now(calendar);
             Cell cell = seen(key, current, read);
-            Decision decision = decision(cell, now(cell, current, read), outcome, calendar ? clock.held() : 0);
+            Decision decision =
+                    decision(cell, now(cell.parameters(), current, read), outcome, calendar ? clock.held() : 0);
             if (decision != null) {
                 return decision;
             }
@@ -975,7 +977,10 @@ public class CellRateLimiter implements MemoryLimiter {
     }
 
     private void follow(@Nullable Object key) {
-        change(key, cell -> suited(key, cell));
+        change(key, cell -> {
+            CellParameters wanted = wanted(key);
+            return suited(key, cell, wanted, now(wanted));
+        });
     }
 
     private void change(@Nullable Object key, UnaryOperator<Cell> successor) {

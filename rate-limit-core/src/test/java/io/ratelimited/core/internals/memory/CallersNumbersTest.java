@@ -9,6 +9,7 @@ import io.ratelimited.core.CallersNumbersContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.internals.threads.CallbackThreads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
@@ -16,6 +17,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -30,6 +32,25 @@ class CallersNumbersTest extends CallersNumbersContract {
     @Override
     protected int tenants() {
         return 10_000;
+    }
+
+    /** An idle caller is looked at by other numbers than its own, at the time of the look: a later one would reject it, again and again. */
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "block"})
+    @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void aLookAtAnIdleCallerByOtherNumbersEnds(String kind) {
+        Limit limit = Limit.of("once", Algorithm.TOKEN_BUCKET).rate("1/h").build();
+        RateLimiter limiter = new InMemoryRateLimiter(
+                kind.equals("none")
+                        ? limit
+                        : limit.toBuilder().block(Duration.ofHours(1)).build(),
+                Ticker.system(),
+                10);
+        limiter.ofCallers(CallerLimit.of("1/m")).reserve("k", 1, 0).cancel();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(1);
+        assertThat(limiter.peek("k", 2, 0).admitted()).isFalse();
+        assertThat(limiter.ofCallers(CallerLimit.of("2/h")).peek("k", 2, 0).admitted())
+                .isTrue();
     }
 
     /** The small burst is full soon, and the key is kept all the same. */
