@@ -108,6 +108,43 @@ class SeveralRejectionsTest {
         assertThat(refused).isGreaterThan(50);
     }
 
+    /** Redis is only asked whether it would reject the call, too, and its answer is remembered until a place is free again. */
+    @Test
+    void aRejectionBesideMemoryNamesNoPlaceThatHasBeenReleased() {
+        RateLimiter pace = new InMemoryRateLimiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 10);
+        RateLimiter places = one.limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build(), RedisLimitOptions.DEFAULTS);
+        assertThat(pace.tryAcquire("k", 1)).isTrue();
+        Reservation place = places.reserve("k", 1, 0);
+        List<Claim> claims = List.of(Claim.of(pace, "k", 1, 0), Claim.of(places, "k", 1, 0));
+        assertThat(AllOf.refusals(AllOf.reserve(claims))).doesNotContainNull();
+        place.release();
+        assertThat(AllOf.refusals(AllOf.reserve(claims))[1]).isNull();
+    }
+
+    /** An exempt call says nothing of the blocks of others. */
+    @Test
+    void aRejectionOfAnExemptCallIsNotThatOfOthers() {
+        RateLimiter blocks = one.limiter(
+                Limit.of("blocks", Algorithm.TOKEN_BUCKET)
+                        .rate("1/h")
+                        .block(Duration.ofHours(2))
+                        .build(),
+                RedisLimitOptions.DEFAULTS);
+        RateLimiter used =
+                one.limiter(Limit.of("used", Algorithm.TOKEN_BUCKET).rate("1/h").build(), RedisLimitOptions.DEFAULTS);
+        assertThat(blocks.tryAcquire("k", 1)).isTrue();
+        assertThat(blocks.tryAcquire("k", 1)).isFalse();
+        ticker.advance(Duration.ofMinutes(90)); // its budget is full again, and the key still blocked
+        assertThat(used.tryAcquire("k", 1)).isTrue();
+        Claim other = Claim.of(used, "k", 1, 0);
+        List<Claim> exempt = List.of(Claim.of(blocks, "k", 1, 0, RateLimiter.NO_RANK, 0, true), other);
+        assertThat(AllOf.refusals(AllOf.reserve(exempt))[0]).isNull();
+        assertThat(AllOf.refusals(AllOf.reserve(List.of(Claim.of(blocks, "k", 1, 0), other)))[0])
+                .isNotNull();
+    }
+
     /** Whatever the uses, their waits and blocks are: the call is decided as one use of all their permits. */
     @ParameterizedTest
     @EnumSource

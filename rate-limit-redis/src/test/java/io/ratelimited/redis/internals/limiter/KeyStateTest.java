@@ -138,6 +138,18 @@ class KeyStateTest {
         assertThat(key.denial().permits()).isEqualTo(2);
     }
 
+    /** Replies come in any order. */
+    @Test
+    void aDecisionIsOlderThanAnyCommandThatWasSentLater() {
+        long first = ticker.nanos();
+        key.changed(first + 20);
+        key.changed(first + 10);
+        key.refused(call(), refused(), first + 15, 0);
+        assertThat(key.denial()).isNull();
+        key.refused(call(), refused(), first + 20, 0);
+        assertThat(key.denial()).isNotNull();
+    }
+
     @Test
     void thatACallWouldBeAdmittedIsRememberedUntilACommandTakesPermitsThatWasSentLater() {
         PermitRequest two = new PermitRequest(2, 0);
