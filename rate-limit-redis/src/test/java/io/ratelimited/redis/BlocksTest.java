@@ -36,6 +36,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Blocks of keys that several nodes share, and through outages. */
 @Tag("once")
+@Tag("slow")
 class BlocksTest {
 
     private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha?:calls=(\\d+)");

@@ -25,6 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Quotas per week, month and year, as the script computes their windows. */
 @Tag("once")
+@Tag("slow")
 class CalendarQuotaTest {
 
     @RegisterExtension

@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 @Tag("once")
+@Tag("slow")
 class CallersNumbersTest extends CallersNumbersContract {
 
     @RegisterExtension

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** A connection that is accepted and never answered, as by a proxy whose server is away: it holds up nothing else. */
 @Tag("once")
+@Tag("slow")
 class DeafServerTest {
 
     @RegisterExtension

@@ -13,6 +13,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Two nodes of which one has a changed limit, both under load on one key. */
 @Tag("once")
+@Tag("slow")
 class DisagreeingNodesTest {
 
     @RegisterExtension

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** What callers see while Redis, or the way to it, is broken, and after. */
 @Tag("once")
+@Tag("slow")
 class FaultsTest {
 
     /** The timeout and 20 ms. */

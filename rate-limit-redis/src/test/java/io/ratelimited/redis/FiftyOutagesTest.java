@@ -19,6 +19,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Outages in a row leave nothing behind: threads, connections, heap and calls in flight are as before the first. */
 @Tag("once")
+@Tag("slow")
 class FiftyOutagesTest {
 
     private static final int PLACES = 8;

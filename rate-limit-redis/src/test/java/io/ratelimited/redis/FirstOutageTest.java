@@ -28,6 +28,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
  * that it takes says more about the machine.
  */
 @Tag("once")
+@Tag("slow")
 class FirstOutageTest {
 
     /** About sixty, most of them made for lambdas; a library that is first used then would bring hundreds. */

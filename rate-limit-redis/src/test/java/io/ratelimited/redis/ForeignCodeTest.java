@@ -34,6 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Code that is not the limiter's and runs within it: whatever it throws and however long it takes, limits go on. */
 @Timeout(value = 60, threadMode = ThreadMode.SEPARATE_THREAD)
 @Tag("once")
+@Tag("slow")
 class ForeignCodeTest {
 
     private static final Limit LIMIT =

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Test;
 
 /** The primary is frozen: it keeps its connections, accepts new ones and answers nothing, while a replica takes over. */
 @Tag("once")
+@Tag("slow")
 class FrozenPrimaryTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

@@ -27,6 +27,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
  * send commands again: run it with each new version of Lettuce.
  */
 @Tag("once")
+@Tag("slow")
 class NeverTwiceTest {
 
     private static final int BLOCKING = 4;

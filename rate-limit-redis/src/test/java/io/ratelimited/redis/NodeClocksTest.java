@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Two nodes that tell scripts the time, with clocks that differ. */
 @Tag("once")
+@Tag("slow")
 class NodeClocksTest {
 
     private static final Duration APART = Duration.ofMillis(5);

@@ -25,6 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a silent server costs: nothing is sent while the breaker is open, and until then little is under way. */
 @Tag("once")
+@Tag("slow")
 class OpenBreakerTest {
 
     private static final long TIMEOUT_MILLIS = FarNode.PATIENT.timeout().toMillis();

@@ -11,12 +11,14 @@ import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Something between a node and Redis repeats or loses a reply, and each later one is that of another command: the connection is replaced. */
+@Tag("slow")
 class OutOfStepTest {
 
     @RegisterExtension

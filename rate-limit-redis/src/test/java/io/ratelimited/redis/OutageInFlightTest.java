@@ -25,6 +25,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Calls that begin before an outage and end in it or after it, as a node without outage sees them. */
+@Tag("slow")
 class OutageInFlightTest {
 
     private static final int PLACES = 8;

@@ -7,6 +7,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 @Tag("once")
+@Tag("slow")
 class RedisBlockContractTest extends BlockContract {
 
     @RegisterExtension

@@ -33,6 +33,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is particular to a cluster, and every script on it; {@link RedisClusterContractTest} holds it to the whole contract. */
 @Tag("once")
+@Tag("slow")
 class RedisClusterTest {
 
     private static RedisCluster cluster;

@@ -35,6 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a call has really cost is charged in Redis, once, whatever happens meanwhile. */
 @Tag("once")
+@Tag("slow")
 class SettleTest {
 
     @RegisterExtension

@@ -26,6 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** One call, several limits that refuse it, on one Redis, on two, and in memory beside: any order gives the same answer. */
 @Tag("once")
+@Tag("slow")
 class SeveralRejectionsTest {
 
     @RegisterExtension

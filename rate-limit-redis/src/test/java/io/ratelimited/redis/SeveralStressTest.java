@@ -7,9 +7,11 @@ import io.ratelimited.core.several.SeveralStress;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Two backends on a real server, beside memory. */
+@Tag("slow")
 class SeveralStressTest extends SeveralStress {
 
     @RegisterExtension

@@ -19,10 +19,12 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Records among which somebody has written what no node writes, and nodes that may not do everything. */
+@Tag("slow")
 class SharedRecordsAttacksTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

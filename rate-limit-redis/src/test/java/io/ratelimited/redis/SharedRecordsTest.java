@@ -25,6 +25,7 @@ import org.junit.jupiter.api.Test;
 
 /** Records that nodes share, on a server that loses a part of them. */
 @Tag("once")
+@Tag("slow")
 class SharedRecordsTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

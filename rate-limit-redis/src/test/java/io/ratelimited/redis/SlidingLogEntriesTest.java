@@ -23,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** How many entries a log in Redis has, and that it decides as one in memory when many have been removed. */
 @Tag("once")
+@Tag("slow")
 class SlidingLogEntriesTest {
 
     @RegisterExtension

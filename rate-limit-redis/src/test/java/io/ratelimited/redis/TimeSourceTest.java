@@ -34,6 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * refuses it in scripts alone is this one with a connection of another user for plain TIME.
  */
 @Tag("once")
+@Tag("slow")
 class TimeSourceTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

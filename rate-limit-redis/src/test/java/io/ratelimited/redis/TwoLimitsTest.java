@@ -23,6 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Two nodes with different limits on one key, as in every rolling deployment: they admit no more than the larger limit. */
 @Tag("once")
+@Tag("slow")
 class TwoLimitsTest {
 
     private static final int STEPS = 700;

@@ -11,6 +11,7 @@ import java.util.stream.Collectors;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
@@ -20,6 +21,7 @@ import org.springframework.stereotype.Component;
  * What a call allocates beyond an aspect that only proceeds, in the same proxy style. In a process of
  * its own: what other tests have called decides what the compiler does.
  */
+@Tag("slow")
 public final class AllocationTest {
 
     private static final int CALLS = 20_000;

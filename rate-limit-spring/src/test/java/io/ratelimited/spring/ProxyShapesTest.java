@@ -11,6 +11,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -48,6 +49,7 @@ import reactor.core.publisher.Mono;
  * it.
  */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 final class ProxyShapesTest {
 
     private final ContextRunner runner = ContextRunner.limited(new ManualTicker())

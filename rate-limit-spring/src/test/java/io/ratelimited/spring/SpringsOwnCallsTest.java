@@ -18,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.activemq.ActiveMQConnectionFactory;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +53,7 @@ import reactor.core.publisher.Mono;
  * so that whoever made the call can handle it: by an error handler, or by delivering the message again.
  */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 final class SpringsOwnCallsTest {
 
     private final ManualTicker ticker = new ManualTicker();

@@ -27,6 +27,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.actuator.mask-keys=false"
         })
 @Tag("once")
+@Tag("slow")
 class LoadTest {
 
     private static final int CONNECTIONS = 50;

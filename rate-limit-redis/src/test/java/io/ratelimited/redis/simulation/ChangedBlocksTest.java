@@ -24,6 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Limits with blocks that change. In virtual time. */
 @Tag("once")
+@Tag("slow")
 class ChangedBlocksTest {
 
     private static final Limit LIMIT = Limit.of("logins", Algorithm.TOKEN_BUCKET)

@@ -33,6 +33,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * callers that block wait for the timeout.
  */
 @Tag("once")
+@Tag("slow")
 class LateRepliesTest {
 
     private final DirectServer server = new DirectServer();

@@ -46,6 +46,7 @@ import org.luaj.vm2.LuaString;
  * asked of both. Numbers of random schedules, limits that change, clocks that step, other algorithms on the same key.
  */
 @Tag("once")
+@Tag("slow")
 class LuaServerTest {
 
     @RegisterExtension

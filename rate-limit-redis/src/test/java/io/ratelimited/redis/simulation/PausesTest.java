@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 
 /** Pauses that nodes share, in virtual time, on a network whose messages take up to ten milliseconds. */
 @Tag("once")
+@Tag("slow")
 class PausesTest {
 
     private static final long SECOND = 1_000_000_000;

@@ -26,6 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Several limits on one call of a server whose replies are slow, and each of them in time. In virtual time. */
 @Tag("once")
+@Tag("slow")
 class SeveralStepsTest {
 
     private static final long SECOND = Duration.ofSeconds(1).toNanos();

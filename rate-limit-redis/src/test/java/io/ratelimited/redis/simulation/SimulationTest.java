@@ -11,6 +11,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code docs/engineering/cluster.md} promises, on random schedules of calls and faults. */
 @Tag("once")
+@Tag("slow")
 class SimulationTest {
 
     @Test

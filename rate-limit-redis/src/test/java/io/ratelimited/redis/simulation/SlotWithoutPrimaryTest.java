@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** A cluster that serves the slots which it has: no primary has that of one key. In virtual time. */
 @Tag("once")
+@Tag("slow")
 class SlotWithoutPrimaryTest {
 
     private final DirectServer server = new DirectServer();

@@ -24,6 +24,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,6 +37,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** Candidates in an application: who is asked, who is told, and that nobody notices. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class LimitCandidatesTest {
 
     private final ManualTicker ticker = new ManualTicker().autoAdvance();

@@ -32,6 +32,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
 @Tag("spring-boot")
+@Tag("slow")
 class RateLimitsEndpointWebTest {
 
     private static final Map<String, Object> PROPERTIES = Map.ofEntries(

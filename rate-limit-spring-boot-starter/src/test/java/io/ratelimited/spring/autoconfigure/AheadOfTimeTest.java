@@ -10,6 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.aot.AotDetector;
 import org.springframework.aot.hint.predicate.RuntimeHintsPredicates;
@@ -25,6 +26,7 @@ import org.springframework.core.test.tools.TestCompiler;
 import org.springframework.javapoet.ClassName;
 
 /** An application processed ahead of time. */
+@Tag("slow")
 final class AheadOfTimeTest {
 
     private final TestGenerationContext generated = new TestGenerationContext(AheadOfTimeTest.class);

@@ -20,6 +20,7 @@ import jakarta.validation.constraints.NotBlank;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -42,6 +43,7 @@ import org.springframework.validation.beanvalidation.MethodValidationPostProcess
 import org.springframework.validation.method.MethodValidationException;
 
 /** Where the limit stands among the aspects of other libraries, as each of them is by default. */
+@Tag("slow")
 final class AmongOtherAspectsTest {
 
     private final ApplicationContextRunner runner = Contexts.runner(new ManualTicker())

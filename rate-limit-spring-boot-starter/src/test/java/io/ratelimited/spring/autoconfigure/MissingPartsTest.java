@@ -41,6 +41,7 @@ import org.springframework.context.annotation.Import;
 import org.springframework.core.type.AnnotationMetadata;
 
 /** What an application does not have, it does not need; what it has of its own is used. */
+@Tag("slow")
 class MissingPartsTest {
 
     private static final String REACTOR = "reactor-.*";

@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.spring.Fork;
 import java.nio.file.Path;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** An application that has none of the optional dependencies, in a process of its own. */
+@Tag("slow")
 final class OptionalDependenciesTest {
 
     private static final Pattern OPTIONAL = Pattern.compile(

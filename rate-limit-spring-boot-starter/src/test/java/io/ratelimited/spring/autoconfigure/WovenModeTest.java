@@ -27,6 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Classes woven by AspectJ, in a process of their own with the weaver as its agent. */
+@Tag("slow")
 public final class WovenModeTest {
 
     private static final String[] FACTS = {

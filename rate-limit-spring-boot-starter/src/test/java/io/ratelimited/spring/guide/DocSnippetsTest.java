@@ -25,6 +25,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
@@ -42,6 +43,7 @@ import org.springframework.core.io.ByteArrayResource;
  * resolved.
  */
 @TestInstance(Lifecycle.PER_CLASS)
+@Tag("slow")
 final class DocSnippetsTest {
 
     private static final Path GUIDE = Path.of("../docs/annotation.md");

@@ -22,6 +22,7 @@ import org.springframework.web.bind.annotation.RestController;
 
 /** The page's procedure that finds the number of proxies: the answer of its command, and what the number then means. */
 @Tag("once")
+@Tag("slow")
 class HowManyProxiesTest {
 
     private static final Pattern COMMAND =

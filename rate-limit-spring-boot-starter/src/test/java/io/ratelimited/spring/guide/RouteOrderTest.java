@@ -24,6 +24,7 @@ import org.junit.jupiter.params.provider.EnumSource;
         value = Kind.class,
         names = {"TOMCAT", "REACTOR_NETTY"})
 @Tag("spring-boot")
+@Tag("slow")
 class RouteOrderTest {
 
     private static RunningServer server;

@@ -53,6 +53,7 @@ import org.springframework.security.core.context.SecurityContextHolder;
 /** Changes of limits that several instances share, and budgets of callers. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("once")
+@Tag("slow")
 class FleetChangesTest {
     /** Ten thousand lines take longer to be written than the changes to be made. */
     private static final String UNREPORTED = "logging.level.io.ratelimited.spring.internals.limit.ChangeReports=warn";

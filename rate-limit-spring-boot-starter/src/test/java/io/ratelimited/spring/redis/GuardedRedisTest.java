@@ -58,6 +58,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** Servers that want a password or TLS: limits have what the application's settings say, and tell what they lack. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class GuardedRedisTest {
 
     /** What Lettuce says of an attempt whose connection the server has closed before Lettuce asks it for its handshake. */

@@ -43,6 +43,7 @@ import org.springframework.web.bind.annotation.RestController;
 /** What callers and operators see of an application before, while and after its Redis is away. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("once")
+@Tag("slow")
 class RedisAwayTest {
 
     private final HttpClient client = HttpClient.newHttpClient();

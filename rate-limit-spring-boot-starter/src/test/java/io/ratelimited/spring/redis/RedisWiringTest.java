@@ -67,6 +67,7 @@ import org.springframework.test.util.ReflectionTestUtils;
 
 /** Limits on Redis are wired when a property asks for them, with the application's parts where it has its own. */
 @Tag("spring-boot")
+@Tag("slow")
 class RedisWiringTest {
 
     private static RedisProcess server;

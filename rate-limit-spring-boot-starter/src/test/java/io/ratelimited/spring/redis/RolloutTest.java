@@ -26,6 +26,7 @@ import org.springframework.context.ApplicationContext;
 /** While instances with two configurations run, as during a rollout, each says so: in its log and at its endpoint. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class RolloutTest {
     private static final String HEARD = "rl:shop:{~nodes}:~settings";
 

@@ -31,6 +31,7 @@ import org.springframework.context.annotation.Configuration;
 /** Applications that use one Redis, each with a limit that is called login. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class SeveralApplicationsTest {
     private static final String NAMELESS = "spring.application.name is not set";
     private static RedisProcess server;

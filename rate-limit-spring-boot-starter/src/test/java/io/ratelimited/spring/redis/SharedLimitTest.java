@@ -50,6 +50,7 @@ import reactor.core.publisher.Mono;
 
 /** Two applications on one Redis have one budget. */
 @Tag("once")
+@Tag("slow")
 class SharedLimitTest {
 
     private static RedisProcess server;

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.aot.generate.FileSystemGeneratedFiles;
@@ -24,6 +25,7 @@ import org.springframework.test.context.TestContextManager;
 import org.springframework.test.context.aot.TestContextAotGenerator;
 
 /** A test that {@code spring-boot:process-test-aot} processed ahead of time. */
+@Tag("slow")
 class AheadOfTimeTest {
 
     /** The annotation overrides both properties. */

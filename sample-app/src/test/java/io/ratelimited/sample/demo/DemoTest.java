@@ -12,6 +12,7 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
@@ -31,6 +32,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.limits.demo-adaptive.min-concurrent=1",
             "rate-limit.limits.demo-adaptive.max-concurrent=1"
         })
+@Tag("slow")
 class DemoTest {
 
     @LocalServerPort

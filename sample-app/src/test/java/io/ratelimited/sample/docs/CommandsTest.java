@@ -24,6 +24,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 
 /** Every command that a page shows is run: here, by another test, or by {@code .ci/run}. */
 @Tag("once")
+@Tag("slow")
 class CommandsTest {
 
     /** Its lines need an application with the limits of that page: OperationsPageTest of the starter. */
@@ -34,7 +35,8 @@ class CommandsTest {
 
     /** The commands that neither this test runs nor the step of {@code .ci/run} that takes them from the pages, and what does. */
     private static final Map<String, String> BUILD = Map.ofEntries(
-            Map.entry("mvn verify", "the first step of .ci/run"),
+            Map.entry("mvn verify", "the first step of .ci/run, without the slow tests"),
+            Map.entry("mvn -Pdaily verify", "the first step of .ci/run"),
             Map.entry("mvn -Pproofs verify", "the step proofs of .ci/run"),
             Map.entry("mvn -DskipTests install", "the step newcomer of .ci/run"),
             Map.entry("mvn -pl sample-app -am spring-boot:run", "the step newcomer of .ci/run"),

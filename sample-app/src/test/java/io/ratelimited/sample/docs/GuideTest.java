@@ -36,6 +36,7 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
  * The snippets of a section of the guide are one application: it is compiled and started, and the tests in it are run.
  */
 @Tag("once")
+@Tag("slow")
 class GuideTest {
 
     private static final Path ROOT = Pages.ROOT;

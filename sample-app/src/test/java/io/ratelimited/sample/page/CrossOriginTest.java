@@ -8,6 +8,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.springframework.boot.test.context.SpringBootTest;
@@ -26,6 +27,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.routes[0].limits=edge",
             "rate-limit.routes[0].order=before-security"
         })
+@Tag("slow")
 class CrossOriginTest {
 
     @LocalServerPort

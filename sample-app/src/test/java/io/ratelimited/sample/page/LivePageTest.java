@@ -15,6 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Runs of the live page. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
 @Tag("once")
+@Tag("slow")
 class LivePageTest extends LivePage {
 
     private static final List<String> OUTCOMES = List.of("admitted", "delayed", "rejected", "shadowed");

@@ -14,11 +14,13 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** More violating keys than are remembered, against keys that call for the first time: under 5 a minute, blocked for a while. */
+@Tag("slow")
 class BlockFloodTest {
 
     private static final int STRANGERS = 5_000;

@@ -4,7 +4,9 @@ import io.ratelimited.core.BlockContract;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import org.junit.jupiter.api.Tag;
 
+@Tag("slow")
 class InMemoryBlockContractTest extends BlockContract {
 
     @Override

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Invented keys, more than are remembered, against keys that nobody has seen yet: 5 permits an hour, and each invented key
  * calls once, or spends all that it can have at once.
  */
+@Tag("slow")
 class KeyFloodAttacksTest {
 
     private static final int STRANGERS = 10_000;

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * being evicted. The cache does its housekeeping where it does in production: in the common pool.
  */
 @Tag("once")
+@Tag("slow")
 class KeyFloodTest {
 
     private static final int MAXIMUM = 1_000;

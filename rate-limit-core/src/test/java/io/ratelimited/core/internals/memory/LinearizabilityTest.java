@@ -35,6 +35,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("long")
 @Tag("once")
+@Tag("slow")
 class LinearizabilityTest {
 
     /** Random histories of each kind. */

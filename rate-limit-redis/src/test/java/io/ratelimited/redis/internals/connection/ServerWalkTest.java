@@ -29,6 +29,7 @@ import org.junit.jupiter.api.Test;
  * connection, or is being connected.
  */
 @Tag("once")
+@Tag("slow")
 class ServerWalkTest {
 
     private static final long TIMEOUT = ScriptedServers.TIMEOUT.toNanos();

@@ -35,9 +35,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What Redis hears of what a node has admitted by itself. In one thread, on a time that the test moves. */
+@Tag("slow")
 class LocalFallbackTest {
 
     private static final Duration CHARGE = Duration.ofMillis(200);

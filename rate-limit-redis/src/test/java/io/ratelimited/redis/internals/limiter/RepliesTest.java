@@ -45,6 +45,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Replies that come late, never, or are none. */
 @Tag("once")
+@Tag("slow")
 class RepliesTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

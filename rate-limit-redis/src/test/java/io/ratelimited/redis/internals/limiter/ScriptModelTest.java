@@ -44,6 +44,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * that nothing evicts.
  */
 @Tag("once")
+@Tag("slow")
 class ScriptModelTest {
 
     private static final Nodes ONE = new Nodes("node", 1);

@@ -37,6 +37,7 @@ import org.junit.jupiter.params.provider.EnumSource.Mode;
 
 /** Keys, expiry, clocks and numbers in Redis. */
 @Tag("once")
+@Tag("slow")
 class ScriptsTest {
 
     /** What tests that set the time add to each expiry; see {@code time.lua}. */

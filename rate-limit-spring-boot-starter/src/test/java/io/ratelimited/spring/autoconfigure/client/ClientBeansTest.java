@@ -22,6 +22,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import okhttp3.OkHttpClient;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -60,6 +61,7 @@ import reactor.core.publisher.Mono;
 
 /** The beans by which an application calls others, of each kind and however it has come by them. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class ClientBeansTest {
 
     private static final String BOOTS_REST_CLIENT = "org.springframework.boot.restclient";

@@ -23,6 +23,7 @@ import java.util.function.IntSupplier;
 import java.util.function.ToIntFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -70,6 +71,7 @@ import org.springframework.web.service.registry.ImportHttpServices;
  * redirects with each client and HTTP library. The partner is localhost; 127.0.0.1 is another host.
  */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class OneAnswerTest {
 
     private static final int REJECTED = -1;

@@ -36,6 +36,7 @@ import org.springframework.context.annotation.Configuration;
 /** Plain servlets of an application that has no Spring MVC: in a class loader without its archives. */
 @Tag("spring-boot")
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class WithoutMvcTest {
 
     private static final String ARCHIVES = "spring-(boot-)?(webmvc|webflux|graphql).*";

@@ -36,6 +36,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -67,6 +68,7 @@ import org.springframework.web.service.annotation.GetExchange;
 import org.springframework.web.service.registry.ImportHttpServices;
 
 /** What RestClient, RestTemplate, WebClient and HTTP interface clients send, to a server on loopback, in virtual time. */
+@Tag("slow")
 class ClientLimitsTest {
 
     private final ManualTicker ticker = new ManualTicker(5, Instant.parse("2026-03-01T12:00:00Z")).autoAdvance();

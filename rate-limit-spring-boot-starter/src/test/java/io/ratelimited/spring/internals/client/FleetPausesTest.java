@@ -50,6 +50,7 @@ import org.springframework.web.client.RestClientResponseException;
 /** Two instances that call one server: what one of them is told holds for the other, by a real Redis. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("once")
+@Tag("slow")
 class FleetPausesTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

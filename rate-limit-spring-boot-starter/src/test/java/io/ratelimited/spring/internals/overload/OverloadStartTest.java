@@ -30,6 +30,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 /** ADAPTIVE and classes of calls by annotation and properties, and what the start says of mistakes. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class OverloadStartTest {
 
     private static final String HERE = OverloadStartTest.class.getName();

@@ -19,6 +19,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -46,6 +47,7 @@ import reactor.core.publisher.Mono;
 /** What requests are charged with when their calls have ended, and what clients see of it. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class ChargedResponseTest {
 
     private static RunningServer server;

@@ -8,6 +8,7 @@ import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import jakarta.servlet.Filter;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -31,6 +32,7 @@ import org.springframework.web.server.adapter.ForwardedHeaderTransformer;
 @ParameterizedClass
 @MethodSource("kinds")
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class ClientAddressAttacksTest {
 
     @RegisterExtension

@@ -26,6 +26,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.Parameter;
@@ -67,6 +68,7 @@ import reactor.core.publisher.Mono;
 /** Callers who guess passwords where a route counts nothing: by preflights, excluded paths and the actuator. */
 @ParameterizedClass
 @MethodSource("kinds")
+@Tag("slow")
 class CredentialsAttacksTest {
 
     @RegisterExtension

@@ -64,6 +64,7 @@ import reactor.core.publisher.Mono;
 /** Clients disconnect before a call has ended whose charge costs nothing then. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class DisconnectAttacksTest {
 
     private static RunningServer server;

@@ -39,6 +39,7 @@ import org.springframework.web.context.request.async.DeferredResult;
  * count the further dispatch.
  */
 @Tag("spring-boot")
+@Tag("slow")
 class ForwardedRequestsTest {
 
     /** Orders of filters that suspend requests: before our two filters, between them, and behind them. */

@@ -32,6 +32,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -63,6 +64,7 @@ import reactor.core.publisher.Mono;
  */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class HandlersWithoutClientTest {
 
     private static RunningServer server;

@@ -45,6 +45,7 @@ import org.springframework.web.bind.annotation.RestControllerAdvice;
 import org.springframework.web.context.WebApplicationContext;
 
 @Tag("once")
+@Tag("slow")
 class HttpSettingsTest {
 
     @ParameterizedTest

@@ -1,5 +1,8 @@
 package io.ratelimited.spring.internals.web;
 
+import org.junit.jupiter.api.Tag;
+
+@Tag("slow")
 class JettyTest extends HttpFacts {
 
     JettyTest() {

@@ -48,6 +48,7 @@ import reactor.core.publisher.Mono;
 
 /** Callers with signed tokens: each login has another token, issued at another time. */
 @Tag("spring-boot")
+@Tag("slow")
 class JwtCallersTest {
 
     private static final SecretKey SECRET = new SecretKeySpec(

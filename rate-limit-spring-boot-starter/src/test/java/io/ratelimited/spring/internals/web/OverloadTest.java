@@ -35,6 +35,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -72,6 +73,7 @@ import reactor.core.scheduler.Schedulers;
 /** What clients see of a service that has too much to do, and what its limit on a route learns of their requests. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class OverloadTest {
 
     private static RunningServer server;

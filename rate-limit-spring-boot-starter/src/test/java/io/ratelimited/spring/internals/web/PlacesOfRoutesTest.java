@@ -43,6 +43,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
@@ -80,6 +81,7 @@ import reactor.core.scheduler.Schedulers;
 /** When and that the places come back which routes hold for calls in flight. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class PlacesOfRoutesTest {
 
     private static final Pattern LENGTH = Pattern.compile("(?i)content-length: (\\d+)");

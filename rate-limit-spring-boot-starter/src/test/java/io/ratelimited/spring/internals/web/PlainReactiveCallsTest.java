@@ -28,6 +28,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -68,6 +69,7 @@ import reactor.netty.resources.LoopResources;
 
 /** WebFlux methods that return plain values, on a server with one event loop and without any property. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class PlainReactiveCallsTest {
 
     private static RunningServer server;

@@ -23,6 +23,7 @@ import org.springframework.context.annotation.Import;
 
 /** Rejections of services that other servlets than the dispatcher servlet call. */
 @Tag("spring-boot")
+@Tag("slow")
 class PlainServletTest {
 
     @ParameterizedTest

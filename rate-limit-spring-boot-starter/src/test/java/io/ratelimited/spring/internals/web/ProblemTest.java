@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,6 +51,7 @@ import reactor.core.publisher.Flux;
 
 /** A refusal is an error of the application as others are: its interceptors, messages and converters make the answer. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class ProblemTest {
 
     private static final String[] ROUTE = {

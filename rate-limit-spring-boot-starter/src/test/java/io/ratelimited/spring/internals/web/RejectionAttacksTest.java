@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -54,6 +55,7 @@ import reactor.core.publisher.Mono;
 
 /** What hostile and foreign callers get, on every server alike: an answer that says what it is, and no error of ours. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class RejectionAttacksTest {
 
     @RegisterExtension

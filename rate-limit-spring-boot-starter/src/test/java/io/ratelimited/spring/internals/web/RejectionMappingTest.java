@@ -59,6 +59,7 @@ import reactor.core.publisher.Mono;
  * that would be a plain 500 it is answered as the rejection.
  */
 @Tag("spring-boot")
+@Tag("slow")
 class RejectionMappingTest {
 
     @RegisterExtension

@@ -54,6 +54,7 @@ import reactor.core.publisher.Mono;
 /** Refusals outside the dispatcher servlet, and the page that an application has for the status. */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class RejectionPageTest {
 
     private static final String BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";

@@ -27,6 +27,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -59,6 +60,7 @@ import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBo
 /** A place of CONCURRENCY is held until the response has ended where Spring MVC goes on after the handler method. */
 @ParameterizedClass
 @EnumSource(names = {"TOMCAT", "JETTY"})
+@Tag("slow")
 class ResponseEndTest {
 
     private static RunningServer server;

@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -42,6 +43,7 @@ import org.springframework.web.util.pattern.PathPatternParser;
 @ParameterizedClass
 @MethodSource("kinds")
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class RouteAttacksTest {
 
     @RegisterExtension

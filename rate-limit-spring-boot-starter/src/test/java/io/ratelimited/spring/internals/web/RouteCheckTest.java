@@ -49,6 +49,7 @@ import reactor.core.publisher.Mono;
         names = {"TOMCAT", "REACTOR_NETTY"})
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class RouteCheckTest {
 
     private static final String[] LOGIN = {

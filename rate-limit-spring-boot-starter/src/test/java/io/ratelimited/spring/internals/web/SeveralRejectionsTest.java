@@ -8,6 +8,7 @@ import io.ratelimited.spring.RateLimited;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -18,6 +19,7 @@ import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
 /** A request that several limits refuse: on methods and routes of both stacks, in any order of declaration. */
+@Tag("slow")
 class SeveralRejectionsTest {
 
     private static final String[] ROUTES = {

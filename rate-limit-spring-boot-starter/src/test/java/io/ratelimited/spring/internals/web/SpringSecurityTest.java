@@ -34,6 +34,7 @@ import reactor.core.publisher.Mono;
 @ParameterizedClass
 @EnumSource(Kind.class)
 @Tag("spring-boot")
+@Tag("slow")
 class SpringSecurityTest {
 
     private static RunningServer server;

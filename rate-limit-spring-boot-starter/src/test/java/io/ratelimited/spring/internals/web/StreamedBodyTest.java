@@ -18,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -50,6 +51,7 @@ import reactor.core.publisher.Mono;
 /** A place of CONCURRENCY is held while the body is written that a handler has returned as a stream. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class StreamedBodyTest {
 
     private static RunningServer server;

@@ -35,6 +35,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -70,6 +71,7 @@ import reactor.core.scheduler.Schedulers;
 
 /** Callers who wait often to take the threads that serve requests, and those who leave while they wait. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class ThreadsAttacksTest {
 
     private static final AutoConfigurations OURS = AutoConfigurations.of(

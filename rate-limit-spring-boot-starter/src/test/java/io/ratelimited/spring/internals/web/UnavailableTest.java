@@ -11,6 +11,7 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -27,6 +28,7 @@ import reactor.core.publisher.Mono;
 /** What callers are told of a limit that nobody can decide, since Redis is away and {@code on-failure} is {@code deny}. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("slow")
 class UnavailableTest {
 
     private static final String[] PROPERTIES = {

@@ -10,6 +10,7 @@ import io.ratelimited.spring.ReservedPermits;
 import java.net.http.HttpResponse;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -21,6 +22,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
 /** The weight of requests to methods and routes of both stacks: 0 goes, fractions are rounded up, less than 0 is an error. */
+@Tag("slow")
 class WeightTest {
 
     @ParameterizedTest

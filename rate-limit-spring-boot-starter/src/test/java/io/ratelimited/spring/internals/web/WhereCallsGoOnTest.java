@@ -58,6 +58,7 @@ import reactor.core.scheduler.Schedulers;
  * request, the contexts of their caller, and a thread that may block if that of the caller may.
  */
 @Tag("spring-boot")
+@Tag("slow")
 class WhereCallsGoOnTest {
 
     /** A reply may be there before anybody waits for it; not so many times in a row. */

@@ -36,6 +36,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Eight callers who want ten times what a server allows, in virtual time; round trips take up to a few milliseconds. */
 @Tag("once")
+@Tag("slow")
 class ClosedLoopTest {
 
     private static final int CALLERS = 8;

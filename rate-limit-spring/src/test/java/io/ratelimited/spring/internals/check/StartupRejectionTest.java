@@ -19,6 +19,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.SubmissionPublisher;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -31,6 +32,7 @@ import reactor.core.publisher.Mono;
 import reactor.core.publisher.ParallelFlux;
 
 /** Every mistake stops the start, and the failure analysis names limit, place, value and remedy. */
+@Tag("slow")
 class StartupRejectionTest {
 
     /** A mistake: the classes and properties that have it, and what the user must read. */

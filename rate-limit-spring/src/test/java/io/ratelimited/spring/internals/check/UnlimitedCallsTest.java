@@ -17,6 +17,7 @@ import jakarta.annotation.PreDestroy;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -38,6 +39,7 @@ import org.springframework.core.PriorityOrdered;
 
 /** Nothing is silently unlimited: what no limit can see is warned of, once, and what is seen is not. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class UnlimitedCallsTest {
 
     private final ContextRunner runner = ContextRunner.limited(new ManualTicker());

@@ -38,6 +38,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Properties win over the annotation, which wins over the defaults, one property at a time. */
 @Tag("spring-boot")
+@Tag("slow")
 class PrecedenceTest {
 
     private final ContextRunner runner = ContextRunner.limited(new ManualTicker());

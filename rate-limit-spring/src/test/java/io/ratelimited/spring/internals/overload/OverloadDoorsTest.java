@@ -20,6 +20,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -32,6 +33,7 @@ import reactor.core.publisher.Mono;
 /** What holds for a limit with classes whatever the way in which calls come to it, alone and beside another limit. */
 @ParameterizedClass
 @EnumSource
+@Tag("slow")
 class OverloadDoorsTest {
 
     enum Door {

@@ -21,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +30,7 @@ import reactor.core.publisher.Mono;
 
 /** Calls of the best class go while others are refused. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class PriorityTest {
 
     enum Kind {

@@ -30,6 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Calls in flight: each counts from its admission to its end, once. */
 @Tag("once")
+@Tag("slow")
 class CallsInFlightTest {
 
     private static final long HOUR = Duration.ofHours(1).toNanos();

@@ -49,6 +49,7 @@ import org.springframework.web.socket.server.support.WebSocketHandlerMapping;
 
 /** Messages of GraphQL over a WebSocket of Spring MVC: the caller is that of the handshake, whose request has ended. */
 @Tag("spring-boot")
+@Tag("slow")
 class GraphQlWebSocketTest {
 
     @ParameterizedTest
