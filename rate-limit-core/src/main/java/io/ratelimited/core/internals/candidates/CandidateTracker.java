@@ -82,8 +82,8 @@ public final class CandidateTracker {
 
     private final int salt;
     private final Tracked withoutKey;
-    /** By keys that stay what they are. One that is written in several ways is several keys here. */
-    final Map<Object, Tracked> keys = new ConcurrentHashMap<>();
+    /** By the texts of keys, as limiters know them: of bounded length, and comparable where their hash codes collide. */
+    final Map<String, Tracked> keys = new ConcurrentHashMap<>();
     /** Keys whose hash has none of these bits are followed. */
     private volatile int mask;
     /** By the first bits of their hash, the keys that are followed whatever it is. */
@@ -149,7 +149,7 @@ public final class CandidateTracker {
      * @param charged whether it costs nothing until it is {@link #settled}
      */
     public void tried(@Nullable Object key, long permits, long maxWaitNanos, boolean charged) {
-        Tracked tracked = key == null ? withoutKey : find(key);
+        Tracked tracked = key == null ? withoutKey : find(CanonicalKey.text(key));
         if (tracked == null) {
             return;
         }
@@ -174,7 +174,7 @@ public final class CandidateTracker {
 
     /** Charges a call that has been tried and has ended. Calls that did not run cost nothing: nobody knows what they would have. */
     public void settled(@Nullable Object key, long permits, long cost, long maxWaitNanos) {
-        Tracked tracked = key == null ? withoutKey : keys.get(CanonicalKey.frozen(key));
+        Tracked tracked = key == null ? withoutKey : keys.get(CanonicalKey.text(key));
         if (tracked != null) {
             tracked.trial.charge(permits, cost, trials.now(), maxWaitNanos);
         }
@@ -204,7 +204,7 @@ public final class CandidateTracker {
         }
     }
 
-    private @Nullable Tracked find(Object key) {
+    private @Nullable Tracked find(String key) {
         int hash = (key.hashCode() ^ salt) * 0x9E3779B1;
         hash ^= hash >>> 15;
         boolean maybe = (hash & mask) == 0 || heavy.get(hash >>> -HEAVY_BITS);
@@ -213,22 +213,22 @@ public final class CandidateTracker {
     }
 
     /** Begins to follow a key of the sample; returns null for another one, whose call is counted (F3). */
-    private @Nullable Tracked follow(Object key, int hash) {
+    private @Nullable Tracked follow(String key, int hash) {
         if ((hash & mask) == 0 && keys.size() >= capacity) {
             arrange(null, hash);
         }
         if ((hash & mask) == 0 && keys.size() < 2 * capacity) {
-            return keys.computeIfAbsent(CanonicalKey.frozen(key), added -> new Tracked(added, hash));
+            return keys.computeIfAbsent(key, added -> new Tracked(added, hash));
         }
         int thread = (int) Thread.currentThread().getId() & (THREADS - 1);
         if ((++skipped[thread * LINE] & (LOOK - 1)) == 0) {
-            lookAt(CanonicalKey.frozen(key), hash);
+            lookAt(key, hash);
         }
         return null;
     }
 
     /** F4 */
-    private void lookAt(Object key, int hash) {
+    private void lookAt(String key, int hash) {
         int slot = hash >>> -SEEN_BITS;
         if (seen[slot] == hash) {
             arrange(key, hash);
@@ -241,7 +241,7 @@ public final class CandidateTracker {
      *
      * @param key one that makes many calls; null to drop keys of the sample until a quarter of the capacity is free
      */
-    private void arrange(@Nullable Object key, int hash) {
+    private void arrange(@Nullable String key, int hash) {
         if (!change.tryLock()) {
             return;
         }
@@ -328,7 +328,7 @@ public final class CandidateTracker {
                 others == ofSample ? 0 : error,
                 touched.stream().mapToLong(one -> one.key.heavy ? 1 : mask + 1L).sum(),
                 touched.stream()
-                        .map(one -> new Caller(CanonicalKey.text(one.key.key), one.counts[limit + 1]))
+                        .map(one -> new Caller(one.key.key, one.counts[limit + 1]))
                         .sorted(Comparator.comparingLong(caller -> -caller.rejected()))
                         .limit(SHOWN_CALLERS)
                         .toList());
@@ -356,7 +356,7 @@ public final class CandidateTracker {
 
         private static final long serialVersionUID = 1;
 
-        private final transient Object key;
+        private final String key;
         private final int hash;
         private final transient Trials.Key trial;
         /** Calls, then for each candidate those that it would have rejected, and the calls again, once all have judged them. */
@@ -366,7 +366,7 @@ public final class CandidateTracker {
         /** Written under the lock. */
         private volatile boolean heavy;
 
-        private Tracked(Object key, int hash) {
+        private Tracked(String key, int hash) {
             this.key = key;
             this.hash = hash;
             // Later than its first call it would not be full then.

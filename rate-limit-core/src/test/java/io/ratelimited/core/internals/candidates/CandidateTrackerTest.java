@@ -6,12 +6,14 @@ import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.management.ManagementFactory;
+import java.math.BigInteger;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -320,6 +322,23 @@ class CandidateTrackerTest {
             assertThat(tracker.keys.size()).isLessThanOrEqualTo(2 * tracker.capacity);
         }
         assertThat(tracker.report().calls()).isEqualTo(50_000);
+    }
+
+    /** Of the sample, and with most calls: a client may choose them, and send a megabyte as each. */
+    @Test
+    void ofLongKeysNoMoreIsRememberedThanByTheirLimit() {
+        CandidateTracker tracker = tracker(limit(Algorithm.TOKEN_BUCKET, "5/m"), "5/m");
+        String tail = "x".repeat(2_000);
+        for (int i = 0; i < 20_000; i++) {
+            tracker.tried(i + tail, 1, 0, false);
+            tracker.tried(new BigInteger("1" + "0".repeat(200) + i % 100), 1, 0, false);
+            tracker.tried("often" + tail, 1, 0, false);
+        }
+        assertThat(tracker.keys.keySet()).allSatisfy(key -> assertThat(key).hasSizeLessThanOrEqualTo(71));
+        assertThat(tracker.report().candidates().get(0).mostRejected())
+                .first()
+                .extracting(CandidateReport.Caller::key)
+                .isEqualTo(CanonicalKey.text("often" + tail));
     }
 
     /** Keys whose hash codes are all the same cannot be halved. */
