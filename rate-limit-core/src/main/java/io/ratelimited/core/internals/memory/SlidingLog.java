@@ -164,23 +164,35 @@ final class SlidingLog extends GuardedCell {
         return grown;
     }
 
-    /** {@inheritDoc} Neighbors become one entry at the instant of the last: permits count longer, and never shorter. */
+    /**
+     * {@inheritDoc} The entries of a slot become one at the instant of the last: permits count longer, and never shorter. Slots are
+     * the same each time, so that a log that is evicted again and again moves none of them out of its slot.
+     */
     @Override
     synchronized Cell compacted() {
         long most = Math.max(FEWEST_KEPT, parameters.entriesOfTheLimit());
         long[] all = toArray();
-        int entries = all.length / 2;
-        if (entries <= most) {
+        if (all.length / 2 <= most) {
             return this;
         }
-        int together = (int) ((entries - 1) / most) + 1;
-        long[] fewer = new long[2 * ((entries - 1) / together + 1)];
-        for (int i = 0; i < entries; i++) {
-            int into = 2 * (i / together);
-            fewer[into] = all[2 * i];
-            fewer[into + 1] += all[2 * i + 1];
+        // A window is within so many slots; waiting calls may be beyond it.
+        for (long slot = parameters.period / (most - 1) + 1; all.length / 2 > most; slot *= 2) {
+            all = ofSlots(all, slot);
         }
-        return new SlidingLog(parameters, fewer, total);
+        return new SlidingLog(parameters, all, total);
+    }
+
+    private static long[] ofSlots(long[] entries, long slot) {
+        long[] merged = entries.clone();
+        int next = 0;
+        for (int i = 0; i < entries.length; i += 2) {
+            boolean same = next > 0 && Math.floorDiv(merged[next - 2], slot) == Math.floorDiv(entries[i], slot);
+            long permits = entries[i + 1] + (same ? merged[next - 1] : 0);
+            next -= same ? 2 : 0;
+            merged[next++] = entries[i];
+            merged[next++] = permits;
+        }
+        return Arrays.copyOf(merged, next);
     }
 
     /** Gives permits back that are still remembered: each later call was admitted while they counted. */

@@ -238,6 +238,19 @@ class CallersNumbersTest extends CallersNumbersContract {
         }
     }
 
+    /** Its log takes more memory than all keys may, so it is evicted whenever it has grown, without any flood. */
+    @Test
+    void aCallerWhoseLogIsEvictedAgainAndAgainIsNotRejectedWithinItsNumber() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("logs", Algorithm.SLIDING_LOG).rate("5/m").build(), ticker, 10);
+        RateLimiter large = limiter.ofCallers(CallerLimit.of("10000/m"));
+        for (int call = 0; call < 40_000; call++) {
+            ticker.advance(Duration.ofMinutes(1).dividedBy(8_000));
+            assertThat(large.tryAcquire("tenant", 1)).as("call %d", call).isTrue();
+        }
+        assertThat(large.peek("tenant", 1, 0).remaining()).isBetween(1_000L, 2_000L);
+    }
+
     /** A caller that may have many, and has few, takes no memory from others. */
     @Test
     void aLogCountsByItsEntriesAndNotByTheNumberOfItsCaller() {
