@@ -60,22 +60,24 @@ final class CachedCells {
                         ? cache.maximumWeight(maximumKeys).weigher((key, cell) -> cell.weight())
                         : cache.maximumSize(maximumKeys))
                 .build();
-        planSweep();
+        planSweep(Long.MAX_VALUE);
     }
 
     private long now(CellParameters own) {
         return clock.now(own.followsCalendar());
     }
 
-    private void planSweep() {
+    /** @param most the longest time until the next sweep */
+    private void planSweep(long most) {
         long pause = Math.max(TimeUnit.SECONDS.toNanos(1), parameters.idleNanos());
-        nextSweep = now(parameters) + Math.max(pause, cells.estimatedSize() * NANOS_BETWEEN_SWEEPS_PER_KEY);
+        long whole = Math.max(pause, cells.estimatedSize() * NANOS_BETWEEN_SWEEPS_PER_KEY);
+        nextSweep = now(parameters) + Math.min(most, whole);
     }
 
     /** The sweep runs in another thread, since it takes time in proportion to the number of keys. */
     private void sweepIfDue(long now) {
         if (now - nextSweep >= 0 && sweeping.compareAndSet(false, true)) {
-            planSweep();
+            planSweep(Long.MAX_VALUE);
             CallbackThreads.SHARED.execute(this::sweep);
         }
     }
@@ -207,9 +209,11 @@ final class CachedCells {
         });
     }
 
+    /** The next sweep comes no later than it would have come: a limit that changes often is swept as often as another one. */
     void replaceParameters(CellParameters next) {
+        long left = nextSweep - now(parameters);
         parameters = next;
-        planSweep();
+        planSweep(left);
     }
 
     long size() {

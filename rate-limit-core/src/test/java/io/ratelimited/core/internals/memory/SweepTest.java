@@ -71,4 +71,24 @@ class SweepTest {
             assertThat(limiter.keys()).isEqualTo(2);
         }
     }
+
+    /** Such as a limit of a day that has one rate by day and another one by night. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG"})
+    void aLimitThatChangesMoreOftenThanItIsSweptIsSweptAllTheSame(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("swept", algorithm);
+        if (algorithm.family() == Algorithm.Family.BUCKET) {
+            limit.burst(4_000);
+        }
+        CellRateLimiter limiter = new CellRateLimiter(limit.rate("4000/d").build(), ticker, () -> 100_000);
+        for (int half = 0; half < 20; half++) {
+            limiter.update(limit.rate(half % 2 == 0 ? "5000/d" : "4000/d").build());
+            for (int caller = 0; caller < 100; caller++) {
+                limiter.tryAcquire("half " + half + ", caller " + caller, 1);
+                ticker.advance(Duration.ofHours(12).dividedBy(100));
+            }
+            Threads.until(CallbackThreads.SHARED::isQuiescent);
+        }
+        assertThat(limiter.keys()).isLessThanOrEqualTo(500);
+    }
 }
