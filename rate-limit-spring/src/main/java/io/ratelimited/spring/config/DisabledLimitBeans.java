@@ -58,7 +58,7 @@ class DisabledLimitBeans {
                 null,
                 RequestThreads.UNBOUNDED,
                 new ChangeReports(events),
-                new BlockReports(events),
+                new BlockReports(events, Ticker.system()),
                 Ticker.system());
         return new LimitOperations(false, registry, null);
     }

@@ -96,7 +96,7 @@ class LimitBeans {
                     requests,
                     threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
                     reports,
-                    new BlockReports(events),
+                    new BlockReports(events, ticker),
                     ticker);
         }
 

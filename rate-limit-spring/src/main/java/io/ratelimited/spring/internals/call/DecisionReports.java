@@ -14,6 +14,7 @@ import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.internals.request.RequestDecisions;
 import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.LogText;
+import io.ratelimited.spring.internals.text.OncePerMinute;
 import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -21,11 +22,8 @@ import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -42,8 +40,6 @@ final class DecisionReports {
     /** One line per decision. Its name has no class, so that a configuration that names it lasts. */
     private static final LogText.Lines DECISIONS = LogText.lines("io.ratelimited.decisions");
 
-    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
-
     /** A runtime image may leave the module jdk.jfr out. */
     private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
 
@@ -55,8 +51,7 @@ final class DecisionReports {
     private final ThreadLocal<Set<DecisionObserver>> called;
 
     private final Ticker ticker;
-    /** Times at which failures were logged last: {@link Ticker#nanos}. */
-    private final Map<Failure, Long> logged;
+    private final OncePerMinute<Failure> failures;
 
     /** @param problem of a small number of texts */
     private record Failure(String limit, String problem) {}
@@ -68,14 +63,14 @@ final class DecisionReports {
     DecisionReports(Ticker ticker) {
         this.ticker = ticker;
         this.called = ThreadLocal.withInitial(() -> Collections.newSetFromMap(new IdentityHashMap<>(FEW)));
-        this.logged = new ConcurrentHashMap<>();
+        this.failures = new OncePerMinute<>(ticker);
     }
 
     private DecisionReports(DecisionReports from, List<DecisionObserver> observers) {
         this.observers = observers;
         this.ticker = from.ticker;
         this.called = from.called;
-        this.logged = from.logged;
+        this.failures = from.failures;
     }
 
     /** Reports decisions to these observers from now on: they may depend on what decides, which is created before them. */
@@ -272,10 +267,7 @@ final class DecisionReports {
      * @param problem of a small number of texts
      */
     void warn(NamedLimit limit, String problem, @Nullable Throwable failure) {
-        Failure key = new Failure(limit.name(), problem);
-        long now = ticker.nanos();
-        Long last = logged.putIfAbsent(key, now);
-        if (last == null || (now - last >= MINUTE && logged.replace(key, last, now))) {
+        if (failures.isDue(new Failure(limit.name(), problem))) {
             String message = "Rate limit '" + limit.name() + "' (" + limit.place() + "): " + problem
                     + ". Further failures are logged once per minute.";
             if (failure == null) {

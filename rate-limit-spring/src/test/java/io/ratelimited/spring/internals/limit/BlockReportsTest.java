@@ -106,6 +106,24 @@ class BlockReportsTest {
         });
     }
 
+    /** Callers choose how many keys are blocked. */
+    @Test
+    void aListenerThatFailsForManyKeysIsLoggedOnceAMinute(CapturedLog output) {
+        runner.run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            context.getBean(Listener.class).fails = true;
+            for (int minute = 0; minute < 2; minute++) {
+                for (int key = 0; key < 20; key++) {
+                    limits.tryAcquire("door", minute + "-" + key);
+                    limits.tryAcquire("door", minute + "-" + key);
+                }
+                ticker.advance(Duration.ofMinutes(1));
+            }
+            assertThat(((ConfiguredLimit) limits.limit("door")).blocks()).isEqualTo(40);
+            assertThat(output.toString().split("has blocked the key", -1)).hasSize(1 + 2);
+        });
+    }
+
     @Test
     void aFlightRecordingThatAsksForBlocksHasThem(@TempDir Path directory) throws Exception {
         Path file = directory.resolve("blocks.jfr");
