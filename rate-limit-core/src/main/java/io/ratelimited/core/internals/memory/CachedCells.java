@@ -198,7 +198,8 @@ final class CachedCells {
             if (known != null) {
                 known.forget(k);
             }
-            if (cell == null && parameters.limit().block() == null) {
+            // What the key shares with others stays: only a cell of its own keeps it from that.
+            if (cell == null && parameters.limit().block() == null && isNewWithoutCell(k)) {
                 return null;
             }
             CellParameters current = seen.whole() == parameters ? seen : parameters;

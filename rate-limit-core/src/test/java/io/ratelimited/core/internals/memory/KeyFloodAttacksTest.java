@@ -85,6 +85,26 @@ class KeyFloodAttacksTest {
         }
     }
 
+    /** Also one whose state has become that of other keys. The others keep what they have used. */
+    @Test
+    void aResetForgivesAKeyThatWasEvicted() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(Algorithm.TOKEN_BUCKET), new ManualTicker(), 100);
+        for (int key = 0; key < 40_000; key++) {
+            assertThat(limiter.tryAcquire("k" + key, 5) || key > 0).isTrue();
+        }
+        for (int number = 0; number < 50; number++) {
+            String key = "k" + number;
+            // It may be evicted again before it calls.
+            assertThat(IntStream.range(0, 50).anyMatch(time -> {
+                        limiter.reset(key);
+                        return limiter.tryAcquire(key, 5);
+                    }))
+                    .as(key)
+                    .isTrue();
+        }
+        assertThat(limiter.tryAcquire("k" + 50, 1)).isFalse();
+    }
+
     /** Nobody gains by a flood, nor by a flood within which each key comes again. */
     @ParameterizedTest
     @MethodSource("counting")
