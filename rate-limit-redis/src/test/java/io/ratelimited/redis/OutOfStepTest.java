@@ -10,6 +10,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -103,5 +104,29 @@ class OutOfStepTest {
                 "another connection",
                 FarNode.PATIENCE);
         far.awaitRedis();
+    }
+
+    /** In the reply of another algorithm, there is a time where there should be a wait. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void noCallWaitsForLongerThanItMayByTheReplyToAnother(Algorithm algorithm) {
+        RateLimiter limiter =
+                far.limiter(Limit.of("step", algorithm).rate("100/d").build());
+        RateLimiter others = far.limiter(
+                Limit.of("others", Algorithm.TOKEN_BUCKET).rate("1000000/s").build());
+        far.awaitRedis();
+        limiter.reserve("warm", 1, 0);
+        others.reserve("warm", 1, 0);
+        far.network().garbleReply(Garbled.LOST.change);
+        CompletableFuture<Reservation> call =
+                limiter.reserveAsync("a", 1, 100_000_000).toCompletableFuture();
+        until(
+                () -> {
+                    others.reserveAsync("b", 1, 0);
+                    return call.isDone();
+                },
+                "decided",
+                FarNode.PATIENCE);
+        assertThat(call.join().waitNanos()).isLessThanOrEqualTo(100_000_000);
     }
 }

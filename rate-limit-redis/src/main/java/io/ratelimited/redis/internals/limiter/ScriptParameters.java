@@ -237,7 +237,10 @@ final class ScriptParameters {
         return args.addPacked(tail, calls, Math.min(MAX_PERMITS, permits), time.micros(), time.parts(), longestWait);
     }
 
-    /** Reads the decisions of a script about calls, in their order. Throws a runtime exception for an invalid reply. */
+    /**
+     * Reads the decisions of a script about calls, in their order. Throws a runtime exception for an invalid reply: no script lets a
+     * call wait for longer than it may, but the reply of another algorithm has a time in that place, which is decades.
+     */
     ScriptReply[] read(List<Object> reply, List<PermitRequest> calls) {
         ScriptReply[] replies = new ScriptReply[calls.size()];
         boolean several = reply.get(0) instanceof List;
@@ -253,6 +256,9 @@ final class ScriptParameters {
             } else {
                 int at = from;
                 for (ScriptFamily.Decided decided : family.read(own, first.permits(), end - from)) {
+                    if (decided.outcome() > first.maxWaitMicros()) {
+                        throw new IllegalArgumentException("the reply to another command: its wait is too long");
+                    }
                     replies[at++] = ScriptReply.of(decided, this);
                 }
             }

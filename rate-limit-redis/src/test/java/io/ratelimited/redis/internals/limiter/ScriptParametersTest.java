@@ -1,6 +1,7 @@
 package io.ratelimited.redis.internals.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
@@ -19,6 +20,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** The arguments of calls: those that are kept from the last call are sent for equal calls only. */
 class ScriptParametersTest {
@@ -133,5 +136,18 @@ class ScriptParametersTest {
         assertAnew("take", call(3, 0));
         time = "";
         assertAnew("take", call(3, 0));
+    }
+
+    /** Of a bucket: the time, V, its part and its epoch, and how many calls it admits. No call waits for 57 years. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG", "CONCURRENCY"})
+    void theReplyOfAnotherAlgorithmIsNone(Algorithm algorithm) {
+        Limit.Builder builder = Limit.of("limit", algorithm);
+        parameters =
+                parameters((algorithm.countsCallsInFlight() ? builder.maxConcurrent(5) : builder.rate("5/d")).build());
+        List<Object> reply = List.of(1_796_065_873_166_710L, 1_796_065_873_166_710L, 0L, 0L, 1L, 0L);
+        List<PermitRequest> calls =
+                List.of(new PermitRequest(1, Duration.ofDays(1).toNanos()));
+        assertThatThrownBy(() -> parameters.read(reply, calls)).isInstanceOf(IllegalArgumentException.class);
     }
 }
