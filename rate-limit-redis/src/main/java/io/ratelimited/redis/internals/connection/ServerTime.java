@@ -144,9 +144,9 @@ final class ServerTime {
         return reply.thenApply(ServerTime::nanos);
     }
 
+    /** Throws a runtime exception for the reply to another command: those of scripts begin with a number. */
     private static long nanos(List<Object> time) {
-        return Long.parseLong(time.get(0).toString()) * 1_000_000_000
-                + Long.parseLong(time.get(1).toString()) * 1000;
+        return Long.parseLong((String) time.get(0)) * 1_000_000_000 + Long.parseLong((String) time.get(1)) * 1000;
     }
 
     /** Takes a sample. The known time stays in use until Redis has a better reply. */

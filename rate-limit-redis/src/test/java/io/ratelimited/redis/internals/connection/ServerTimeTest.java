@@ -18,6 +18,8 @@ import org.junit.jupiter.api.Test;
 class ServerTimeTest {
 
     private static final long LOST = -1;
+    /** The reply to a decision, in its place. */
+    private static final long ANOTHER = -2;
 
     private final ManualTicker ticker = RedisServers.ticker();
     private final ManualTicker clock = RedisServers.ticker();
@@ -34,6 +36,9 @@ class ServerTimeTest {
         Long trip = trips.poll();
         if (trip == null || trip == LOST) {
             return CompletableFuture.failedFuture(new IllegalStateException("lost"));
+        }
+        if (trip == ANOTHER) {
+            return CompletableFuture.completedFuture(List.of(0L, 999_321L, 65_000_000_000L, 0L));
         }
         ticker.advance(Duration.ofMillis(trip));
         return CompletableFuture.completedFuture(OtherTime.reply(server()));
@@ -103,6 +108,13 @@ class ServerTimeTest {
         assertThat(error()).isEqualTo(1000 - stepped);
         clock.advance(Duration.ofMillis(1));
         time.look();
+        assertThat(error()).isEqualTo(1000);
+    }
+
+    /** Otherwise scripts would be told a time in 1970, and then all keys would be full. */
+    @Test
+    void theReplyToAnotherCommandIsNoTime() {
+        ask(2L, ANOTHER);
         assertThat(error()).isEqualTo(1000);
     }
 
