@@ -89,7 +89,7 @@ final class ProxyShapesTest {
             assertThat(limits.limits()).extracting(NamedLimit::name).containsExactly("once");
             contacts.findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
-            assertThat(output).doesNotContain("is not limited");
+            assertThat(output).doesNotContain("is not rate limited");
         });
     }
 
@@ -209,7 +209,7 @@ final class ProxyShapesTest {
             assertThat(limits.limits()).extracting(NamedLimit::name).containsExactly("once");
             contacts.findByName("Ada");
             assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
-            assertThat(output).doesNotContain("is not limited");
+            assertThat(output).doesNotContain("is not rate limited");
         });
     }
 

@@ -216,7 +216,7 @@ class ThreadsAttacksTest {
         servlet.withBean(WithoutThread.class)
                 .withBean(Sleeping.class)
                 .run(context -> assertThat(context).hasNotFailed());
-        assertThat(output).doesNotContain("Calls that wait can take");
+        assertThat(output).doesNotContain("Waiting calls can block the threads of other requests");
     }
 
     @Test
