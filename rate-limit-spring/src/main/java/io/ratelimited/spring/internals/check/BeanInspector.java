@@ -81,6 +81,10 @@ public final class BeanInspector
         Object proxy = handedOut.remove(name);
         if (!(bean instanceof FactoryBean) && !types.containsKey(name)) {
             Object called = proxy != null && AopProxyUtils.getSingletonTarget(proxy) == bean ? proxy : bean;
+            if (check == null && proxy != null && proxy != called) {
+                // Others hold another object: Spring makes this one again, or the check at the start sees it.
+                return bean;
+            }
             Class<?> type = BeanProxies.targetClass(called);
             if (LimitedTypes.contains(type) || Proxy.isProxyClass(type) || made.containsKey(name)) {
                 inspect(name, type, called);

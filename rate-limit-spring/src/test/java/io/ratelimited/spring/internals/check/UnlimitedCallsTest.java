@@ -31,11 +31,15 @@ import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.context.support.SimpleThreadScope;
 import org.springframework.core.PriorityOrdered;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
 
 /** Nothing is silently unlimited: what no limit can see is warned of, once, and what is seen is not. */
 @ExtendWith(CapturedLog.Capture.class)
@@ -180,7 +184,7 @@ class UnlimitedCallsTest {
         scopes().run(context -> {
             assertThat(context).hasNotFailed();
             ask(context);
-            assertThat(output).doesNotContain("is not limited");
+            assertThat(output).doesNotContain("is not rate limited");
         });
     }
 
@@ -191,7 +195,33 @@ class UnlimitedCallsTest {
                     context.getBean(Egg.class).chicken.lay();
                     assertThat(context.getBean(RateLimits.class).tryAcquire("lay", null))
                             .isFalse();
-                    assertThat(output).doesNotContain("is not limited");
+                    assertThat(output).doesNotContain("is not rate limited");
+                });
+    }
+
+    /** Spring throws the first object away, because others hold a proxy that it does not have, and makes the bean after them. */
+    @Test
+    void aLimitedBeanThatIsMadeTwiceIsNotWarnedOf(CapturedLog output) {
+        ContextRunner.with(runner.withAllowCircularReferences(true), InBackground.class, Hen.class, Nest.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    context.getBean(Nest.class).hen.lay();
+                    assertThat(context.getBean(RateLimits.class).tryAcquire("lay", null))
+                            .isFalse();
+                    assertThat(output).doesNotContain("is not rate limited");
+                });
+    }
+
+    @Test
+    void aBeanOfWhichOnlyOthersHoldTheLimitedProxyIsWarnedOf(CapturedLog output) {
+        ContextRunner.with(runner.withAllowCircularReferences(true), InBackground.class, Hen.class, Nest.class)
+                .withInitializer(context -> ((DefaultListableBeanFactory) context.getBeanFactory())
+                        .setAllowRawInjectionDespiteWrapping(true))
+                .run(context -> {
+                    context.getBean(Hen.class).lay();
+                    assertThat(context.getBean(RateLimits.class).tryAcquire("lay", null))
+                            .isTrue();
+                    assertThat(output).containsOnlyOnce("Hen' is not rate limited: no proxy intercepts");
                 });
     }
 
@@ -450,6 +480,26 @@ class UnlimitedCallsTest {
     static class Egg {
         @Autowired
         Chicken chicken;
+    }
+
+    @Configuration
+    @EnableAsync(order = 0)
+    static class InBackground {}
+
+    static class Hen {
+        @Autowired
+        Nest nest;
+
+        @RateLimited(name = "lay", rate = "1/h")
+        public void lay() {}
+
+        @Async
+        public void cluck() {}
+    }
+
+    static class Nest {
+        @Autowired
+        Hen hen;
     }
 
     static class EarlyFactory implements FactoryBean<Early> {
