@@ -181,7 +181,7 @@ public final class SharedRecords {
 
     /**
      * Writes a text for all nodes. Blocks until Redis has replied, at most for the timeout. Afterwards, the change is among
-     * those to poll.
+     * those to poll. The removal of a caller's text that neither this node nor Redis has is no change.
      *
      * @param basedOn the version of the entry that it replaces; 0 if there is none
      * @param text empty to remove it
@@ -245,13 +245,11 @@ public final class SharedRecords {
         return new ScriptArguments().add(connection.time()).add(operation).add(had);
     }
 
-    /** Returns whether there is no room for what a write would add: a caller with a text, or one that is remembered. */
+    /** Returns whether there is no room for what a write would add: a caller with a text, who is remembered when it has ended. */
     private boolean isFull(Key key, String text, int maximumCallers) {
         long now = context.ticker().nanos();
         Entry before = entries.get(key);
-        boolean begins = !text.isEmpty() && !isLive(before, now);
-        boolean adds = before == null || isForgotten(before, now);
-        if (key.caller == null || !(begins || adds)) {
+        if (key.caller == null || text.isEmpty() || isLive(before, now)) {
             return false;
         }
         int live = 0;
@@ -263,7 +261,8 @@ public final class SharedRecords {
                 live += isLive(each.getValue(), now) ? 1 : 0;
             }
         }
-        return (begins && live >= maximumCallers) || (adds && remembered >= REMEMBERED * maximumCallers);
+        boolean adds = before == null || isForgotten(before, now);
+        return live >= maximumCallers || (adds && remembered >= REMEMBERED * maximumCallers);
     }
 
     private static boolean isLive(@Nullable Entry entry, long now) {

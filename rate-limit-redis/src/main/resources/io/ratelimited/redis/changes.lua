@@ -13,9 +13,9 @@
 -- write  4  field; 5  version of the entry that it replaces, 0 for none; 6  microseconds until it ends, 0 for never, negative
 --        for at once; 7  author and text; 8 and so on  fields that may be forgotten
 -- restore  4 and so on  fields and entries that the node has; the reply is the time
--- reply  the time; the version; a cursor; 1 if it was written, 0 if the field has another version; for each entry: version,
---        field, entry. Without a cursor these are all writes since the node's version, the last one first. With one they are
---        a page of the whole record; 0 is the cursor of the last page
+-- reply  the time; the version; a cursor; 1 if it was written or there was nothing to remove, 0 if the field has another
+--        version; for each entry: version, field, entry. Without a cursor these are all writes since the node's version, the
+--        last one first. With one they are a page of the whole record; 0 is the cursor of the last page
 
 local record, latest = KEYS[1], KEYS[2]
 -- For how long what was removed or has ended is remembered, in microseconds, so that no node brings back what it replaced.
@@ -102,6 +102,10 @@ local function write(known, field, based_on, lasts, tail)
     local reply = read(known == position and 0 or known, '0')
     reply[4] = 0
     return reply
+  end
+  -- Nobody has what is removed: to remember that would take the room of a caller.
+  if lasts < 0 and based_on == 0 and string.sub(field, 1, 1) == 'c' and not redis.call('HGET', record, field) then
+    return read(known, '0')
   end
   for i = 8, #ARGV do forget(ARGV[i]) end
   local ends = lasts == 0 and 0 or now + math.max(lasts, 0)

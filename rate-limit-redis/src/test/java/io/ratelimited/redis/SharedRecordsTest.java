@@ -208,7 +208,6 @@ class SharedRecordsTest {
         }
 
         assertThat(outcome(node, "another", "rate=3/d", moment)).isEqualTo(Outcome.FULL);
-        assertThat(outcome(node, "unknown", "", null)).isEqualTo(Outcome.FULL);
         for (int i = 0; i < 10; i++) {
             assertThat(outcome(node, "caller " + i, "rate=4/d", null)).isEqualTo(Outcome.WRITTEN);
         }
@@ -217,12 +216,61 @@ class SharedRecordsTest {
         assertThat(outcome(node, "caller 10", "rate=4/d", null)).isEqualTo(Outcome.WRITTEN);
 
         ticker.advance(Duration.ofMinutes(61));
+        assertThat(outcome(node, "caller 10", "", null)).isEqualTo(Outcome.WRITTEN);
         for (int i = 0; i < 10; i++) {
-            assertThat(outcome(node, "later " + i, "", null)).isEqualTo(Outcome.WRITTEN);
+            assertThat(outcome(node, "later " + i, "rate=3/d", moment)).isEqualTo(Outcome.WRITTEN);
+            ticker.advance(moment);
         }
-        assertThat(outcome(node, "another", "", null)).isEqualTo(Outcome.FULL);
+        assertThat(outcome(node, "another", "rate=3/d", moment)).isEqualTo(Outcome.FULL);
         List<String> fields = server.ask(commands -> commands.hkeys(key("changes2")));
         assertThat(fields).hasSize(1 + 20);
+    }
+
+    /** As by a job that ends the overrides of all customers, of whom few have one: the hour would reject the next ones. */
+    @Test
+    void theRemovalOfATextThatNobodyHasLeavesNothing() {
+        for (int i = 0; i < 21; i++) {
+            assertThat(outcome(one, "caller " + i, "", null)).isEqualTo(Outcome.WRITTEN);
+        }
+
+        assertThat(one.callers("search")).isEmpty();
+        assertThat(outcome(one, "another", "rate=3/d", null)).isEqualTo(Outcome.WRITTEN);
+        List<String> fields = server.ask(commands -> commands.hkeys(key("changes2")));
+        assertThat(fields).containsOnly("version", "canother:search");
+    }
+
+    @Test
+    void theRemovalOfATextThatTheNodeHasNotHeardOfEndsItForAll() {
+        write(two, ANN, "rate=3/d", null);
+
+        write(one, ANN, "", null);
+
+        awaitText(two, ANN, "");
+        awaitText(node(), ANN, "");
+    }
+
+    /** A field that no node can read is no text, but it is there. */
+    @Test
+    void theRemovalOfWhatCannotBeReadReplacesIt() {
+        write(one, LIMIT, "rate=5/d", null);
+        server.ask(commands -> commands.hset(key("changes2"), "cann:search", "unreadable"));
+
+        write(one, ANN, "", null);
+
+        awaitText(one, ANN, "");
+    }
+
+    /** Redis has lost the text, and would get it back from a node that was not told of its removal. */
+    @Test
+    void theRemovalOfATextThatRedisHasLostIsWritten() {
+        write(one, ANN, "rate=3/d", null);
+        awaitText(two, ANN, "rate=3/d");
+        server.ask(commands -> commands.flushall());
+
+        write(one, ANN, "", null);
+
+        awaitText(two, ANN, "");
+        awaitText(node(), ANN, "");
     }
 
     /** Of at most ten callers at once. */

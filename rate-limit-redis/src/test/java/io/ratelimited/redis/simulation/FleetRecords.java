@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -67,7 +66,13 @@ final class FleetRecords {
         long basedOn = known == null ? 0 : known.version();
         SimulatedBackend.write(records, key, basedOn, text, lasting).thenAccept(outcome -> {
             if (outcome == SharedRecords.Outcome.WRITTEN && !node.isDead()) {
-                SharedRecords.Entry written = Objects.requireNonNull(records.find(key));
+                SharedRecords.Entry written = records.find(key);
+                if (written == null) {
+                    if (!text.isEmpty()) {
+                        overwritten.add(node + " does not have " + key + " " + text + ", which it was told is written");
+                    }
+                    return; // or else there was nothing to remove
+                }
                 acknowledged.put(key, new Written(written.version(), written.text(), node));
                 noteOverwritten(key, basedOn, written.version());
             }
