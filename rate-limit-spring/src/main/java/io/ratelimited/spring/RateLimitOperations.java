@@ -40,8 +40,8 @@ public interface RateLimitOperations {
 
     /**
      * Gives a caller its own limit instead of the common one or that of its tier: {@code override("search", "alice",
-     * LimitChange.tier("gold"), Duration.ofDays(1))}. The caller starts with all permits. Replaces an earlier override of the
-     * caller.
+     * LimitChange.tier("gold"), Duration.ofDays(1))}. The caller starts with all permits, unless it had the same override or
+     * that tier before. Replaces an earlier override of the caller.
      *
      * @param change a {@code tier} of the limit; or a {@code rate}, with or without a {@code burst}
      * @param lasting duration of the override, from 1 ms to 3650 days; null for no end

@@ -172,6 +172,27 @@ class RateLimitOperationsTest {
     }
 
     @Test
+    void anOverrideThatACallerHadBeforeHasWhatIsLeftOfItUntilAResetAfterTheChange() {
+        application.run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            LimitChange own = LimitChange.rate("5/h");
+            limits.override("search", "alice", own, null);
+            assertThat(admitted(limits, "alice", 20)).isEqualTo(5);
+            limits.removeOverride("search", "alice");
+            limits.reset("search", "alice");
+
+            limits.override("search", "alice", own, null);
+            assertThat(admitted(limits, "alice", 20)).isZero();
+            limits.reset("search", "alice");
+            assertThat(admitted(limits, "alice", 20)).isEqualTo(5);
+
+            limits.configured("search").limitersOfTiers().get("gold").tryAcquire("bob", 98);
+            limits.override("search", "bob", LimitChange.tier("gold"), null);
+            assertThat(admitted(limits, "bob", 20)).isEqualTo(2);
+        });
+    }
+
+    @Test
     void allLimitsAreShownByName() {
         run((operations, limits) ->
                 assertThat(operations.limits()).extracting(NamedLimit::name).containsExactly("search"));
