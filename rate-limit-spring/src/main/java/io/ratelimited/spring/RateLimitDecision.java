@@ -18,8 +18,8 @@ public record RateLimitDecision(
         NamedLimit limit, Outcome outcome, @Nullable Object key, Duration waited, Supplier<Decision> details) {
 
     /**
-     * Returns the numbers of the decision, such as the remaining permits. Each call creates them, because most observers do
-     * not need them.
+     * Returns the numbers of the decision, such as the remaining permits. Each call finds them anew, because most observers do
+     * not need them: an observer that hands the decision on to another thread asks for them before.
      */
     public Decision decision() {
         return details.get();

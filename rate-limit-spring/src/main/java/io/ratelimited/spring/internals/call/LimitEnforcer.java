@@ -115,7 +115,7 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
                 reports.report(request, Outcome.ADMITTED, 0, null, request);
                 return Admission.HOLDS_NOTHING;
             }
-            Decision decision = request.get();
+            Decision decision = request.limiter().peek(request.atOnce());
             if (!decision.admitted()) {
                 tryCandidates(requests);
                 throw reports.refusal(requests, null, new Decision[] {decision});
@@ -503,7 +503,11 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
                     admitted ? Outcome.ADMITTED : Outcome.REJECTED,
                     key,
                     0,
-                    reservation == null ? () -> limiter.peek(key, permits, 0) : reservation::decision);
+                    reservation != null
+                            ? reservation::decision
+                            : admitted
+                                    ? () -> LimitRequest.ofAdmitted(limiter, key)
+                                    : () -> limiter.peek(key, permits, 0));
         }
         return admitted;
     }

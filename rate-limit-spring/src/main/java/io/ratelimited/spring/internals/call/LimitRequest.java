@@ -216,10 +216,15 @@ public record LimitRequest(
         return !denied && charge == null && !isExemptFromBlocks && enforcement.mayTry();
     }
 
-    /** The budget as it is now, for a call that does not wait: describes a decision without a reservation on demand. */
+    /** {@link #ofAdmitted} of this call. */
     @Override
     public Decision get() {
-        return limiter.peek(atOnce());
+        return ofAdmitted(limiter, key);
+    }
+
+    /** Describes the decision on a call that was admitted without a reservation: the budget as it is now, for no more permits. */
+    static Decision ofAdmitted(RateLimiter limiter, @Nullable Object key) {
+        return limiter.peek(Claim.of(limiter, key, 0, 0, RateLimiter.NO_RANK, 0, true));
     }
 
     /** The same request for a call that does not wait, whatever the policy is. */

@@ -4,7 +4,9 @@ import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Policy.SHADOW;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
@@ -16,6 +18,7 @@ import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.Proxy;
@@ -76,6 +79,44 @@ class OnlookersTest {
             assertThatThrownBy(calls::blockingTwice).isInstanceOf(RateLimitExceededException.class);
             assertThat(calls.blocking()).isEqualTo("gone");
         });
+    }
+
+    /** Also of the last one that the limit admits, of which nothing is held. */
+    @Test
+    void anObserverIsToldOfEachCallWhetherItWasAdmitted() {
+        List<Decision> decisions = new ArrayList<>();
+        runner.withBean(DecisionObserver.class, () -> decision -> {
+                    outcomes.add(decision.outcome());
+                    decisions.add(decision.decision());
+                })
+                .withPropertyValues("rate-limit.limits.code.rate=2/h")
+                .run(context -> {
+                    Calls calls = context.getBean(Calls.class);
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    calls.once();
+                    assertThatThrownBy(calls::once).isInstanceOf(RateLimitExceededException.class);
+                    calls.onceAsFuture();
+                    calls.onceAsFuture();
+                    limits.tryAcquire("code", null, 2);
+                    limits.tryAcquire("code", null, 2);
+                    assertThat(outcomes)
+                            .containsExactly(
+                                    Outcome.ADMITTED,
+                                    Outcome.REJECTED,
+                                    Outcome.ADMITTED,
+                                    Outcome.REJECTED,
+                                    Outcome.ADMITTED,
+                                    Outcome.REJECTED);
+                    assertThat(decisions)
+                            .extracting(Decision::admitted, Decision::retryAfter, Decision::remaining)
+                            .containsExactly(
+                                    tuple(true, null, 0L),
+                                    tuple(false, Duration.ofHours(1), 0L),
+                                    tuple(true, null, 0L),
+                                    tuple(false, Duration.ofHours(1), 0L),
+                                    tuple(true, null, 0L),
+                                    tuple(false, Duration.ofHours(1), 0L));
+                });
     }
 
     @Test
@@ -202,6 +243,14 @@ class OnlookersTest {
         @RateLimited("many")
         @RateLimited("one")
         public void blockingTwice() {}
+
+        @RateLimited(rate = "1/h")
+        public void once() {}
+
+        @RateLimited(rate = "1/h")
+        public CompletableFuture<String> onceAsFuture() {
+            return CompletableFuture.completedFuture("gone");
+        }
 
         @RateLimited(name = "keyed", rate = "1/h", key = "#user", policy = SHADOW)
         public void keyed(@Nullable String user) {}
