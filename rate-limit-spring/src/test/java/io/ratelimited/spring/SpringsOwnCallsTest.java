@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
@@ -30,9 +31,11 @@ import org.springframework.aop.support.DefaultPointcutAdvisor;
 import org.springframework.aop.support.NameMatchMethodPointcut;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.context.SmartLifecycle;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.event.EventListener;
+import org.springframework.context.event.SimpleApplicationEventMulticaster;
 import org.springframework.jms.annotation.EnableJms;
 import org.springframework.jms.annotation.JmsListener;
 import org.springframework.jms.config.DefaultJmsListenerContainerFactory;
@@ -112,6 +115,27 @@ final class SpringsOwnCallsTest {
                     CompletableFuture<String> rejected = letters.reject("third");
                     Threads.until(rejected::isDone);
                     assertThat(rejected).isCompletedWithValue("no third");
+                });
+    }
+
+    /** The thread of the executor waits itself, so that no other event is handled before its wait ends. */
+    @Test
+    void waitsEndBeforeAllElseStopsWhereAnExecutorHandlesEvents() {
+        runner.withUserConfiguration(OneThread.class, OneThreadBySpring.class, EventsByExecutor.class)
+                .withBean(Letters.class)
+                .withBean(FirstToStop.class)
+                .run(context -> {
+                    Letters letters = context.getBean(Letters.class);
+                    FirstToStop first = context.getBean(FirstToStop.class);
+                    assertThat(letters.send("first").join()).isEqualTo("first");
+                    first.awaited = letters.send("second");
+                    ticker.awaitSleeping(1);
+                    context.close();
+                    assertThat(first.hasEnded).isTrue();
+                    assertThat(first.awaited)
+                            .failsWithin(Duration.ZERO)
+                            .withThrowableThat()
+                            .withCauseInstanceOf(RateLimiterClosedException.class);
                 });
     }
 
@@ -272,6 +296,47 @@ final class SpringsOwnCallsTest {
     @Configuration(proxyBeanMethods = false)
     @EnableAsync
     static class OneThreadBySpring {}
+
+    @Configuration(proxyBeanMethods = false)
+    static class EventsByExecutor {
+
+        @Bean
+        SimpleApplicationEventMulticaster applicationEventMulticaster(ThreadPoolTaskExecutor executor) {
+            SimpleApplicationEventMulticaster multicaster = new SimpleApplicationEventMulticaster();
+            multicaster.setTaskExecutor(executor);
+            return multicaster;
+        }
+    }
+
+    /** As a web server, which waits for requests. */
+    static class FirstToStop implements SmartLifecycle {
+
+        private volatile CompletableFuture<String> awaited = new CompletableFuture<>();
+        private volatile boolean hasEnded;
+        private volatile boolean isRunning;
+
+        @Override
+        public void start() {
+            isRunning = true;
+        }
+
+        @Override
+        public void stop() {
+            Threads.until(awaited::isDone);
+            hasEnded = true;
+            isRunning = false;
+        }
+
+        @Override
+        public boolean isRunning() {
+            return isRunning;
+        }
+
+        @Override
+        public int getPhase() {
+            return Integer.MAX_VALUE;
+        }
+    }
 
     @Retention(RetentionPolicy.RUNTIME)
     @interface Background {}

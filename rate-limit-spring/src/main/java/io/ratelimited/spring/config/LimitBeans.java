@@ -114,7 +114,7 @@ class LimitBeans {
 
         @InternalBean("io.ratelimited.endOfWaits")
         EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
-            return new EndOfWaits(context, registry);
+            return new EndOfWaits(context, registry::close);
         }
 
         @InternalBean("io.ratelimited.limitLog")

@@ -16,6 +16,7 @@ import io.ratelimited.spring.internals.client.OkHttpInterceptor;
 import io.ratelimited.spring.internals.client.ReactiveClientFilter;
 import io.ratelimited.spring.internals.client.ResponseHeaders;
 import io.ratelimited.spring.internals.client.SentOnce;
+import io.ratelimited.spring.internals.limit.EndOfWaits;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
 import io.ratelimited.spring.okhttp.RateLimitInterceptor;
 import java.util.Map;
@@ -49,11 +50,9 @@ import org.springframework.boot.restclient.RestTemplateBuilder;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
 import org.springframework.context.ApplicationContext;
-import org.springframework.context.ApplicationListener;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
-import org.springframework.context.event.ContextClosedEvent;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 import org.springframework.util.ClassUtils;
@@ -117,12 +116,8 @@ public final class ClientRateLimitAutoConfiguration {
 
         /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
         @InternalBean("io.ratelimited.closingClients")
-        ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
-            return event -> {
-                if (event.getApplicationContext() == context) {
-                    clients.close();
-                }
-            };
+        EndOfWaits closingClients(LimitedClients clients, ApplicationContext context) {
+            return new EndOfWaits(context, clients::close);
         }
     }
 

@@ -87,6 +87,12 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         registry.registerConfigured();
     }
 
+    /** Only what fails in the thread of the start stops it. */
+    @Override
+    public boolean supportsAsyncExecution() {
+        return false;
+    }
+
     /** Checks the beans of a child context: one without limits of its own is looked at by nothing else. */
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {

@@ -18,6 +18,7 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Tag;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +34,10 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.event.ApplicationEventMulticaster;
+import org.springframework.context.event.SimpleApplicationEventMulticaster;
+import org.springframework.context.support.AbstractApplicationContext;
+import org.springframework.core.task.SimpleAsyncTaskExecutor;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.support.GenericApplicationContext;
@@ -168,15 +173,25 @@ class UnlimitedCallsTest {
     @ParameterizedTest
     @ValueSource(classes = {FinalPlace.class, PrivatePlace.class})
     void methodsThatNoProxyOfAChildContextLimitsStopItsStart(Class<?> type) {
-        runner.run(parent -> {
-            try (AnnotationConfigApplicationContext child = new AnnotationConfigApplicationContext()) {
-                child.setParent(parent);
-                child.register(ContextRunner.ClassProxies.class, type);
-                assertThatThrownBy(child::refresh)
-                        .isInstanceOf(InvalidRateLimitException.class)
-                        .hasMessageContaining("place is ");
-            }
-        });
+        SimpleApplicationEventMulticaster byExecutor = new SimpleApplicationEventMulticaster();
+        byExecutor.setTaskExecutor(new SimpleAsyncTaskExecutor());
+        ContextRunner withExecutor = runner.withBean(
+                AbstractApplicationContext.APPLICATION_EVENT_MULTICASTER_BEAN_NAME,
+                ApplicationEventMulticaster.class,
+                () -> byExecutor);
+        for (ContextRunner parents : List.of(runner, withExecutor)) {
+            parents.run(parent -> stopsTheStartOfAChild(parent, type));
+        }
+    }
+
+    private static void stopsTheStartOfAChild(ApplicationContext parent, Class<?> type) {
+        try (AnnotationConfigApplicationContext child = new AnnotationConfigApplicationContext()) {
+            child.setParent(parent);
+            child.register(ContextRunner.ClassProxies.class, type);
+            assertThatThrownBy(child::refresh)
+                    .isInstanceOf(InvalidRateLimitException.class)
+                    .hasMessageContaining("place is ");
+        }
     }
 
     @Test
