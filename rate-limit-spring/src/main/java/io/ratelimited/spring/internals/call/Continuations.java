@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -61,15 +62,18 @@ public final class Continuations {
      */
     Executor ofCaller(@Nullable CurrentRequest request) {
         UnaryOperator<Runnable> context;
+        Decorated handedOver;
         Decorated decorated;
         try {
             context = contextOfThisThread(request);
+            handedOver = new Decorated(decorators.get());
             decorated = new Decorated(decorators.get());
         } catch (RuntimeException | Error ex) {
             return failing(ex);
         }
-        // The executor may decorate its tasks itself, where it gets them.
-        return task -> context.apply(() -> executor.get().execute(context.apply(decorated.of(task))))
+        // The executor may decorate its tasks itself, with what it finds where it gets them.
+        return task -> context.apply(() ->
+                        handedOver.runWith(() -> executor.get().execute(context.apply(decorated.of(task)))))
                 .run();
     }
 
@@ -181,6 +185,26 @@ public final class Continuations {
         private Runnable of(Runnable known) {
             task = known;
             return decorated;
+        }
+
+        /** Runs a task, and throws what it throws: a decorator may keep that to itself. */
+        private void runWith(Runnable known) {
+            AtomicReference<@Nullable Throwable> thrown = new AtomicReference<>();
+            of(() -> {
+                        try {
+                            known.run();
+                        } catch (RuntimeException | Error ex) {
+                            thrown.set(ex);
+                        }
+                    })
+                    .run();
+            Throwable failure = thrown.get();
+            if (failure instanceof Error error) {
+                throw error;
+            }
+            if (failure instanceof RuntimeException exception) {
+                throw exception;
+            }
         }
 
         @Override
