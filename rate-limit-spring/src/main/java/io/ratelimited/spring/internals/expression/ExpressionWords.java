@@ -72,16 +72,21 @@ final class ExpressionWords {
                                     "ModelAttribute")
                             .map((WEB + "bind.annotation.")::concat),
                     Stream.of(
-                            MESSAGING + "Header",
-                            MESSAGING + "Headers",
-                            MESSAGING + "Payload",
-                            MESSAGING + "DestinationVariable",
                             "org.springframework.graphql.data.method.annotation.Argument",
                             "org.springframework.graphql.data.method.annotation.Arguments"))
             .toList();
+    /** As {@link #BOUND}, where clients send the message: listeners of a queue have the same annotations. */
+    private static final List<String> BOUND_TO_MESSAGE = Stream.of("Header", "Headers", "Payload", "DestinationVariable")
+            .map(MESSAGING::concat)
+            .toList();
     /** Annotations of methods that bind parameters without an annotation, too. */
     private static final List<String> BINDING =
-            List.of(WEB + "bind.annotation.RequestMapping", MESSAGING + "MessageMapping");
+            List.of(WEB + "bind.annotation.RequestMapping", WEB + "service.annotation.HttpExchange");
+    /** As {@link #BINDING}, for messages of clients. */
+    private static final List<String> OF_MESSAGES = List.of(
+            MESSAGING + "MessageMapping",
+            "org.springframework.messaging.simp.annotation.SubscribeMapping",
+            "org.springframework.messaging.rsocket.annotation.ConnectMapping");
     /** Packages of annotations that do not say where the value of a parameter comes from. */
     private static final List<String> NO_ORIGIN = List.of(
             "jakarta.validation.",
@@ -113,11 +118,16 @@ final class ExpressionWords {
             WEB + "reactive.function.server.ServerRequest",
             "org.springframework.http.HttpMessage",
             "org.springframework.http.HttpEntity");
+    /** As {@link #REQUESTS}, in messages of clients. */
+    private static final Set<String> MESSAGES = Set.of(
+            "org.springframework.messaging.Message", "org.springframework.messaging.support.MessageHeaderAccessor");
 
     private static final Pattern PART = Pattern.compile(
             "(get|requested|request|first)*(header|param|query|cookie|session|form|multipart|part|body"
                     + "|server|host|uri|url|path|servletpath|content|locale|character|description)",
             Pattern.CASE_INSENSITIVE);
+    /** As {@link #PART}, of messages: other headers are those of the server, such as its user. */
+    private static final Pattern MESSAGE_PART = Pattern.compile("(get)?payload|.*native", Pattern.CASE_INSENSITIVE);
     /** Words whose value is the size of what a caller sends, which is what its call costs. */
     private static final Set<String> SIZES = Set.of("size", "length", "count");
 
@@ -296,8 +306,7 @@ final class ExpressionWords {
                 onRoot && (compound ? isArgumentWritten(node, start) : (isArguments(node) && isAnyWritten()));
         boolean part = compound
                 && node.getChild(0) instanceof VariableReference request
-                && isOf(REQUESTS, this.method, position(request))
-                && readsPart(node);
+                && readsPart(this.method, position(request), node);
         boolean found = (onRoot && (session || method)) || written || argument || part;
         readsUnverified |= found;
         for (int i = 0; i < node.getChildCount(); i++) {
@@ -334,7 +343,7 @@ final class ExpressionWords {
                         .getLiteralValue()
                         .getValue());
         return position < method.getParameterCount()
-                && (isWritten(method, position) || (isOf(REQUESTS, method, position) && readsPart(path)));
+                && (isWritten(method, position) || readsPart(method, position, path));
     }
 
     private boolean isAnyWritten() {
@@ -352,12 +361,17 @@ final class ExpressionWords {
         return SIZES.contains(name);
     }
 
-    private static boolean readsPart(SpelNode path) {
+    private static boolean readsPart(Method method, int position, SpelNode path) {
+        return (isOf(REQUESTS, method, position) && reads(PART, path))
+                || (isOf(MESSAGES, method, position) && isOfMessages(method) && reads(MESSAGE_PART, path));
+    }
+
+    private static boolean reads(Pattern part, SpelNode path) {
         for (int i = 1; i < path.getChildCount(); i++) {
             String word = path.getChild(i) instanceof PropertyOrFieldReference property
                     ? property.getName()
                     : path.getChild(i) instanceof MethodReference call ? call.getName() : "";
-            if (PART.matcher(word).lookingAt()) {
+            if (part.matcher(word).lookingAt()) {
                 return true;
             }
         }
@@ -378,9 +392,14 @@ final class ExpressionWords {
         boolean stated = Stream.of(parameter.getParameterAnnotations())
                 .map(annotation -> annotation.annotationType().getName())
                 .anyMatch(name -> NO_ORIGIN.stream().noneMatch(name::startsWith));
+        boolean ofMessage = isOfMessages(method);
         boolean bound = stated
-                ? BOUND.stream().anyMatch(annotations::isPresent) && !isUser(annotations)
-                : mayBeForm(parameter.getParameterType()) && isBinding(method);
+                ? BOUND.stream().anyMatch(annotations::isPresent)
+                        || (ofMessage
+                                && BOUND_TO_MESSAGE.stream().anyMatch(annotations::isPresent)
+                                && !isUser(annotations))
+                : (ofMessage && mayBePayload(parameter.getParameterType()))
+                        || (mayBeForm(parameter.getParameterType()) && isBinding(method));
         return bound || isOf(WRITTEN, method, position);
     }
 
@@ -397,9 +416,25 @@ final class ExpressionWords {
                         && GIVEN.stream().noneMatch(type.getName()::startsWith));
     }
 
+    /** A message has no parts of other types than what Spring gives and what its client has sent. */
+    private static boolean mayBePayload(Class<?> type) {
+        return !Principal.class.isAssignableFrom(type)
+                && Stream.of("kotlin.", "org.springframework.").noneMatch(type.getName()::startsWith);
+    }
+
     private static boolean isBinding(Method method) {
         MergedAnnotations annotations = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
         return BINDING.stream().anyMatch(annotations::isPresent);
+    }
+
+    /** {@code @JmsListener} or {@code @KafkaHandler}, for example, are mappings, too: of messages that no client has sent. */
+    private static boolean isOfMessages(Method method) {
+        MergedAnnotations annotations = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
+        return OF_MESSAGES.stream()
+                .map(annotations::get)
+                .filter(MergedAnnotation::isPresent)
+                .map(mapping -> mapping.getRoot().getType().getSimpleName())
+                .anyMatch(name -> !name.endsWith("Listener") && !name.endsWith("Handler"));
     }
 
     private static boolean isOf(Set<String> types, Method method, int position) {

@@ -17,6 +17,7 @@ import java.security.Principal;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -26,9 +27,14 @@ import org.springframework.context.event.ContextRefreshedEvent;
 import org.springframework.graphql.data.method.annotation.Argument;
 import org.springframework.http.codec.multipart.FilePart;
 import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.jms.annotation.JmsListener;
+import org.springframework.messaging.Message;
 import org.springframework.messaging.handler.annotation.DestinationVariable;
 import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.MessageMapping;
+import org.springframework.messaging.handler.annotation.Payload;
+import org.springframework.messaging.simp.SimpMessageHeaderAccessor;
+import org.springframework.messaging.simp.annotation.SubscribeMapping;
 import org.springframework.security.authentication.UsernamePasswordAuthenticationToken;
 import org.springframework.security.core.annotation.AuthenticationPrincipal;
 import org.springframework.validation.annotation.Validated;
@@ -290,11 +296,37 @@ class KeyAttacksTest {
         @RateLimited(name = "of-all-args", rate = "5/s", key = "args")
         public void allArgs(@RequestParam String k) {}
 
+        @RateLimited(name = "of-exchange", rate = "5/s", key = "#k")
+        @GetExchange("/exchange")
+        public void exchange(String k) {}
+
         @RateLimited(name = "of-stomp-header", rate = "5/s", key = "#k")
+        @MessageMapping("/header")
         public void stompHeader(@Header String k) {}
 
         @RateLimited(name = "of-stomp-variable", rate = "5/s", key = "#k")
+        @SubscribeMapping("/{k}")
         public void stompVariable(@DestinationVariable String k) {}
+
+        @RateLimited(name = "of-stomp-map", rate = "5/s", key = "#form['name']")
+        @MessageMapping("/map")
+        public void stompMap(Map<String, String> form) {}
+
+        @RateLimited(name = "of-stomp-text", rate = "5/s", key = "#bytes")
+        @MessageMapping("/text")
+        public void stompText(byte[] bytes) {}
+
+        @RateLimited(name = "of-stomp-message", rate = "5/s", key = "#message.payload.name")
+        @MessageMapping("/message")
+        public void stompMessage(Message<Form> message) {}
+
+        @RateLimited(name = "of-stomp-argument", rate = "5/s", key = "args[0].payload.name")
+        @MessageMapping("/argument")
+        public void stompArgument(Message<Form> message) {}
+
+        @RateLimited(name = "of-stomp-accessor", rate = "5/s", key = "#headers.getFirstNativeHeader('tenant')")
+        @MessageMapping("/accessor")
+        public void stompAccessor(SimpMessageHeaderAccessor headers) {}
 
         @RateLimited(name = "of-stomp-payload", rate = "5/s", key = "#form.name")
         @MessageMapping("/form")
@@ -390,7 +422,28 @@ class KeyAttacksTest {
         public void attribute(@RequestAttribute Form form) {}
 
         @RateLimited(name = "stomp-user", rate = "5/s", key = "#user")
+        @MessageMapping("/user")
         public void stompUser(@Header("simpUser") String user) {}
+
+        @RateLimited(name = "stomp-principal", rate = "5/s", key = "#user")
+        @MessageMapping("/principal")
+        public void stompPrincipal(Principal user, Form form) {}
+
+        @RateLimited(name = "stomp-message-user", rate = "5/s", key = "#message.headers['simpUser']")
+        @MessageMapping("/message")
+        public void stompMessage(Message<Form> message) {}
+
+        @RateLimited(name = "stomp-accessor-user", rate = "5/s", key = "#headers.user")
+        @MessageMapping("/accessor")
+        public void stompAccessor(SimpMessageHeaderAccessor headers) {}
+
+        @RateLimited(name = "queue", rate = "5/s", key = "{#form.name, #tenant}")
+        @JmsListener(destination = "orders")
+        public void queue(@Payload Form form, @Header String tenant) {}
+
+        @RateLimited(name = "orders", rate = "5/s", key = "#order.name")
+        @JmsListener(destination = "orders")
+        public void orders(Form order) {}
 
         @RateLimited(name = "arg", rate = "5/s", key = "args[0]")
         public void arg(String own, @RequestParam String other) {}
@@ -424,7 +477,7 @@ class KeyAttacksTest {
         Client client = id -> id;
         runner.withBean(NotChosen.class).withBean(Client.class, () -> client).run(context -> {
             assertThat(context).hasNotFailed();
-            assertThat(output).doesNotContain("callers can");
+            assertThat(output).doesNotContain("clients control");
         });
     }
 
