@@ -191,6 +191,18 @@ final class SpringsOwnCallsTest {
     }
 
     @Test
+    void refusalOfAListenerOrAScheduleWhoseResultComesLaterIsLogged(CapturedLog output) {
+        runner.withUserConfiguration(Scheduling.class).withBean(LaterResults.class).run(context -> {
+            context.publishEvent("first");
+            context.publishEvent("second");
+            for (String method : List.of("future", "mono", "run")) {
+                Threads.until(() -> output.toString().contains("'LaterResults." + method + "' exceeded"));
+            }
+            assertThat(context.getBean(Scheduling.class).errors).isEmpty();
+        });
+    }
+
+    @Test
     void messageWhoseListenerIsRefusedComesAgain() {
         AtomicInteger refused = new AtomicInteger();
         runner.withUserConfiguration(Messages.class)
@@ -479,6 +491,27 @@ final class SpringsOwnCallsTest {
         @RateLimited(rate = "1/d")
         public void on(String event) {
             events.incrementAndGet();
+        }
+    }
+
+    static class LaterResults {
+
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public CompletableFuture<Void> future(String event) {
+            return CompletableFuture.completedFuture(null);
+        }
+
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public Mono<Void> mono(String event) {
+            return Mono.empty();
+        }
+
+        @Scheduled(fixedDelay = 1)
+        @RateLimited(rate = "1/d")
+        public Mono<Void> run() {
+            return Mono.empty();
         }
     }
 
