@@ -192,14 +192,16 @@ final class SpringsOwnCallsTest {
 
     @Test
     void refusalOfAListenerOrAScheduleWhoseResultComesLaterIsLogged(CapturedLog output) {
-        runner.withUserConfiguration(Scheduling.class).withBean(LaterResults.class).run(context -> {
-            context.publishEvent("first");
-            context.publishEvent("second");
-            for (String method : List.of("future", "mono", "run")) {
-                Threads.until(() -> output.toString().contains("'LaterResults." + method + "' exceeded"));
-            }
-            assertThat(context.getBean(Scheduling.class).errors).isEmpty();
-        });
+        runner.withUserConfiguration(Scheduling.class)
+                .withBean(LaterResults.class)
+                .run(context -> {
+                    context.publishEvent("first");
+                    context.publishEvent("second");
+                    for (String method : List.of("future", "mono", "run")) {
+                        Threads.until(() -> output.toString().contains("'LaterResults." + method + "' exceeded"));
+                    }
+                    assertThat(context.getBean(Scheduling.class).errors).isEmpty();
+                });
     }
 
     @Test

@@ -72,8 +72,8 @@ public final class Continuations {
             return failing(ex);
         }
         // The executor may decorate its tasks itself, with what it finds where it gets them.
-        return task -> context.apply(() ->
-                        handedOver.runWith(() -> executor.get().execute(context.apply(decorated.of(task)))))
+        return task -> context.apply(
+                        () -> handedOver.runWith(() -> executor.get().execute(context.apply(decorated.of(task)))))
                 .run();
     }
 

@@ -76,7 +76,8 @@ final class ExpressionWords {
                             "org.springframework.graphql.data.method.annotation.Arguments"))
             .toList();
     /** As {@link #BOUND}, where clients send the message: listeners of a queue have the same annotations. */
-    private static final List<String> BOUND_TO_MESSAGE = Stream.of("Header", "Headers", "Payload", "DestinationVariable")
+    private static final List<String> BOUND_TO_MESSAGE = Stream.of(
+                    "Header", "Headers", "Payload", "DestinationVariable")
             .map(MESSAGING::concat)
             .toList();
     /** Annotations of methods that bind parameters without an annotation, too. */

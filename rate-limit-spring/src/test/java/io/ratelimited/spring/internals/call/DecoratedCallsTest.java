@@ -54,13 +54,16 @@ class DecoratedCallsTest {
                 .withBean("applicationTaskExecutor", Executor.class, () -> task -> {
                     throw new RejectedExecutionException("full");
                 })
-                .withBean(TaskDecorator.class, () -> task -> () -> {
-                    try {
-                        task.run();
-                    } catch (RuntimeException ex) {
-                        LoggerFactory.getLogger(DecoratedCallsTest.class).info("kept", ex);
-                    }
-                })
+                .withBean(
+                        TaskDecorator.class,
+                        () -> task -> () -> {
+                            try {
+                                task.run();
+                            } catch (RuntimeException ex) {
+                                LoggerFactory.getLogger(DecoratedCallsTest.class)
+                                        .info("kept", ex);
+                            }
+                        })
                 .withBean(Reports.class)
                 .run(context -> {
                     Reports reports = context.getBean(Reports.class);
