@@ -435,7 +435,6 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
         entered.whenComplete((ignored, cancellation) -> {
             if (cancellation != null) {
                 turn.cancel(false);
-                reservation.cancel();
             }
         });
         turn.whenComplete((admitted, interruption) -> {
