@@ -314,7 +314,6 @@ public final class Admission {
     /** Gives the permits of a call back that is not made, unless it has been charged. */
     public void cancel() {
         if (!claimSettlement()) {
-            end(End.CANCELLED);
             return;
         }
         if (reservation != null) {
