@@ -164,6 +164,35 @@ class OnlookersTest {
     }
 
     @Test
+    void aCallThatIsCancelledBeforeItsDecisionIsKnownIsNotReported() {
+        CompletableFuture<Reservation> answer = new CompletableFuture<>();
+        RateLimiter far = placeForOne();
+        withRemote(answer, calls -> {
+            calls.farAway(new CompletableFuture<>()).cancel(false);
+            answer.complete(far.reserve(null, 1, 0));
+        });
+        assertThat(outcomes).isEmpty();
+        assertThat(far.peek(null, 1, 0).admitted()).isTrue();
+    }
+
+    @Test
+    void aCallThatIsCancelledWhileItsShadowDecidesGivesItsPlacesBack() {
+        CompletableFuture<Reservation> answer = new CompletableFuture<>();
+        RateLimiter shadow = placeForOne();
+        withRemote(answer, calls -> {
+            calls.shadowedPlace().cancel(false);
+            answer.complete(shadow.reserve(null, 1, 0));
+            assertThat(calls.place()).isEqualTo("gone");
+        });
+        assertThat(shadow.peek(null, 1, 0).admitted()).isTrue();
+    }
+
+    private static RateLimiter placeForOne() {
+        return new InMemoryRateLimiter(
+                Limit.of("remote", CONCURRENCY).maxConcurrent(1).build());
+    }
+
+    @Test
     void aCallIsAnsweredThoughItsBackendFailsToEndIt(CapturedLog output) {
         Reservation unending = (Reservation) Proxy.newProxyInstance(
                 Reservation.class.getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
@@ -269,6 +298,17 @@ class OnlookersTest {
         @RateLimited(name = "near", rate = "1/h", policy = SHADOW)
         public CompletableFuture<String> twoShadows() {
             return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("away")
+        @RateLimited(name = "place", algorithm = CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> shadowedPlace() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("place")
+        public String place() {
+            return "gone";
         }
 
         @RateLimited(name = "far", algorithm = CONCURRENCY, maxConcurrent = 1)

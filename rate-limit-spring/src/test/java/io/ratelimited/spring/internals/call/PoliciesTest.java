@@ -299,6 +299,23 @@ class PoliciesTest {
     }
 
     @Test
+    void onlyTheLimitThatLetACallWaitReportsTheWait() {
+        List<String> told = new ArrayList<>();
+        ticker.autoAdvance();
+        runner.withBean(
+                        DecisionObserver.class,
+                        () -> decision ->
+                                told.add(decision.limit().name() + " " + decision.outcome() + " " + decision.waited()))
+                .run(context -> {
+                    context.getBean(Calls.class).paced();
+                    context.getBean(Calls.class).paced();
+                });
+        assertThat(told)
+                .containsExactly(
+                        "pace ADMITTED PT0S", "wide ADMITTED PT0S", "pace DELAYED PT0.1S", "wide ADMITTED PT0S");
+    }
+
+    @Test
     void aFallbackAnswersARefusalWithOrWithoutIt() {
         run(bean -> {
             assertThat(bean.withFallback("a")).isEqualTo("called a");
@@ -457,6 +474,10 @@ class PoliciesTest {
         @RateLimited(rate = "1/h", key = "#user")
         @RateLimited(rate = "3/h")
         public void several(String user) {}
+
+        @RateLimited(name = "pace", algorithm = LEAKY_BUCKET, rate = "10/s", burst = 10, maxWait = "10s")
+        @RateLimited(name = "wide", rate = "100/s", policy = WAIT, maxWait = "10s")
+        public void paced() {}
 
         @RateLimited(rate = "1/h")
         @RateLimited(rate = "1/h", key = "#user.length()")

@@ -23,6 +23,9 @@ public final class RecordingBackend implements LimiterFactory {
 
     public final List<Integer> ranks = new CopyOnWriteArrayList<>();
 
+    /** Runs behind each reservation, before its caller gets it. */
+    public volatile Runnable whenReserved = () -> {};
+
     @Override
     public String backend() {
         return "recording";
@@ -45,6 +48,7 @@ public final class RecordingBackend implements LimiterFactory {
                                 args[0] instanceof Call call
                                         ? call.rank()
                                         : last instanceof Integer rank ? rank : RateLimiter.NO_RANK);
+                        whenReserved.run();
                     }
                     if (result instanceof Reservation reservation) {
                         return recorded(reservation);

@@ -232,4 +232,30 @@ class SleepersTest {
                     assertThat(backend.ends).containsExactly("ANSWERED");
                 });
     }
+
+    /** A reservation that nobody waits for would delay all later calls. */
+    @Test
+    void aCallThatLosesTheLastThreadToAnotherGivesItsTimeOfAQueueBack() {
+        RecordingBackend backend = new RecordingBackend();
+        runner(Algorithm.CONCURRENCY)
+                .withBean(RecordingBackend.class, () -> backend)
+                .withPropertyValues(
+                        "rate-limit.limits.queue.algorithm=leaky-bucket",
+                        "rate-limit.limits.queue.rate=1/h",
+                        "rate-limit.limits.queue.max-wait=1d",
+                        "rate-limit.limits.queue.backend=recording")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    RequestThreads threads = context.getBean(RequestThreads.class);
+                    limits.<String>execute("queue", null, () -> "first");
+                    backend.whenReserved = () -> {
+                        for (int i = 0; i < THREADS / 2; i++) {
+                            threads.tryEnter(0, new Sleeper(List.of(), List.of()));
+                        }
+                    };
+                    assertThatThrownBy(() -> limits.execute("queue", null, () -> "second"))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    assertThat(backend.ends).containsExactly("ANSWERED", "not made");
+                });
+    }
 }
