@@ -154,6 +154,28 @@ class AnswersWhileCallsWaitTest {
                 });
     }
 
+    /** Several are let go at one time, and the first to go may cancel the next. */
+    @Test
+    void aCallThatTheOneBeforeItCancelsGivesItsPartOfTheQuotaBack() {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.max-pause=5m",
+                        "rate-limit.clients.partner.max-wait=2m")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    call(client).join().answered(200, quota(0, 50));
+                    CompletableFuture<ClientCall> first = call(client);
+                    CompletableFuture<ClientCall> second = call(client);
+                    first.thenRun(() -> second.cancel(false));
+                    ticker.advance(Duration.ofSeconds(50));
+                    assertThat(first).isCompleted();
+                    assertThat(second).isCancelled();
+                    assertThat(client.report(Object::toString).toString()).contains("remaining=99");
+                });
+    }
+
     private static Function<String, List<String>> retryAfter(int seconds) {
         return name -> name.equals("Retry-After") ? List.of(String.valueOf(seconds)) : null;
     }

@@ -3,9 +3,16 @@ package io.ratelimited.spring.internals.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.ContextRunner;
+import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.internals.limit.LimitRegistry;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.support.StaticMessageSource;
@@ -64,6 +71,36 @@ class RejectionTest {
         assertThat(rejection.retryAfter()).isNull();
         assertThat(rejection.fields()).doesNotContainKey("Retry-After");
         assertThat(rejection.detail()).endsWith("no retry of this request can succeed.");
+    }
+
+    /** It was made on a thread that did not know the request, so nobody knows whose numbers applied. */
+    @Test
+    void aRejectionIsNotReportedWhereCallersMayHaveOtherNumbersThanTheLimit() {
+        Rejection rejection = new Rejection(
+                new RateLimitExceededException(new Decision(
+                        "search",
+                        false,
+                        Duration.ZERO,
+                        Duration.ofSeconds(5),
+                        false,
+                        0,
+                        Duration.ofSeconds(5),
+                        Decision.Source.MEMORY)),
+                429,
+                false);
+        ContextRunner.limited()
+                .withPropertyValues("rate-limit.limits.search.rate=5/s")
+                .run(context -> {
+                    RateLimitOperations operations = context.getBean(RateLimitOperations.class);
+                    List<Limit> reported = new ArrayList<>();
+                    Runnable report = () -> rejection.report(
+                            context.getBean(LimitRegistry.class), limit -> false, (limit, of) -> reported.add(limit));
+                    report.run();
+                    operations.override("search", "ann", LimitChange.rate("9/s"), null);
+                    report.run();
+                    assertThat(reported)
+                            .containsExactly(operations.limit("search").limit());
+                });
     }
 
     /** Of two rejections of a request, each is answered as itself. */
