@@ -1,6 +1,5 @@
 package io.ratelimited.spring.internals.call;
 
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -12,10 +11,8 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitCharge;
 import io.ratelimited.spring.RateLimitDecision;
 import io.ratelimited.spring.internals.request.RequestDecisions;
-import io.ratelimited.spring.internals.text.KeyMask;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.OncePerMinute;
-import io.ratelimited.spring.internals.text.PropertyText;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -37,8 +34,7 @@ import org.springframework.util.ClassUtils;
 final class DecisionReports {
 
     private static final LogText.Lines LOG = LogText.lines(DecisionReports.class);
-    /** One line per decision. Its name has no class, so that a configuration that names it lasts. */
-    private static final LogText.Lines DECISIONS = LogText.lines("io.ratelimited.decisions");
+    private static final DecisionObserver DECISIONS = new DecisionLog();
 
     /** A runtime image may leave the module jdk.jfr out. */
     private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
@@ -93,11 +89,12 @@ final class DecisionReports {
 
     /** Returns whether there is neither an observer nor a log, so that no decision has to be described to them. */
     boolean isUnobserved() {
-        return observers.isEmpty() && !DECISIONS.isDebugEnabled();
+        return observers.isEmpty() && !DecisionLog.LINES.isDebugEnabled();
     }
 
     /**
-     * Reports a decision to the observers, and to the flight recorder unless the call was simply admitted.
+     * Reports a decision to the observers, to the log if it is on, and to the flight recorder unless the call was simply
+     * admitted.
      *
      * @param waitedNanos time for which the call has waited
      */
@@ -106,43 +103,18 @@ final class DecisionReports {
         if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
             DecisionEvent.record(limit, outcome, waitedNanos);
         }
-        if (DECISIONS.isDebugEnabled()) {
-            DECISIONS.debug(line(limit, outcome, key, waitedNanos, decision.get()));
-        }
-        if (!observers.isEmpty()) {
+        List<DecisionObserver> told = DecisionLog.LINES.isDebugEnabled() ? withLog(observers) : observers;
+        if (!told.isEmpty()) {
             RateLimitDecision event =
                     new RateLimitDecision(limit, outcome, key, Duration.ofNanos(waitedNanos), decision);
-            observe(limit, observer -> observer.onDecision(event));
+            observe(told, limit, observer -> observer.onDecision(event));
         }
     }
 
-    private static String line(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Decision decision) {
-        StringBuilder line = new StringBuilder("Rate limit '")
-                .append(limit.name())
-                .append("': ")
-                .append(PropertyText.of(outcome));
-        if (key != null) {
-            line.append(", key ").append(KeyMask.mask(CanonicalKey.text(key)));
-        }
-        line.append(", remaining ").append(decision.remaining());
-        if (waitedNanos > 0) {
-            line.append(", waited ").append(PropertyText.rounded(Duration.ofNanos(waitedNanos)));
-        }
-        boolean over = outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED;
-        if (over && decision.keyMissing()) {
-            line.append(", no key (missing-key: deny)");
-        } else if (over && decision.never()) {
-            line.append(", never admitted");
-        } else if (over && decision.retryAfter() != null) {
-            line.append(", retry after ").append(PropertyText.rounded(decision.retryAfter()));
-        }
-        if (decision.blocked()) {
-            line.append(", blocked");
-        }
-        return line.append(", source ")
-                .append(PropertyText.of(decision.source()))
-                .toString();
+    private static List<DecisionObserver> withLog(List<DecisionObserver> observers) {
+        List<DecisionObserver> all = new ArrayList<>(observers);
+        all.add(0, DECISIONS);
+        return all;
     }
 
     /** Reports a decision on a call, to its web request too if it belongs to one. */
@@ -218,13 +190,13 @@ final class DecisionReports {
     }
 
     private void reportCharge(RateLimitCharge charge) {
-        observe(charge.limit(), observer -> observer.onCharge(charge));
+        observe(observers, charge.limit(), observer -> observer.onCharge(charge));
     }
 
     /** An observer may make limited calls: it does not receive their decisions, which would not end. */
-    private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
+    private void observe(List<DecisionObserver> told, NamedLimit limit, Consumer<DecisionObserver> report) {
         Set<DecisionObserver> ofThread = called.get();
-        for (DecisionObserver observer : observers) {
+        for (DecisionObserver observer : told) {
             if (!ofThread.add(observer)) {
                 continue;
             }

@@ -7,6 +7,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
 
 import io.ratelimited.core.Decision;
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.UnsynchronizedAppenderBase;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
@@ -19,6 +23,7 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.backend.LimiterFactory;
 import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.lang.reflect.Proxy;
@@ -31,6 +36,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
 
 /** Observers and shadows look on: no call fails for them, and none holds a thread. */
@@ -57,6 +63,48 @@ class OnlookersTest {
                         assertThat(calls.mono().toFuture()).isCompletedWithValue("gone");
                     }
                 });
+    }
+
+    /** As an appender of Log4j may that is not to ignore exceptions. */
+    @Test
+    void callsGoAndGiveTheirPlaceBackThoughTheLogOfDecisionsFails() {
+        Logger decisions = (Logger) LoggerFactory.getLogger("io.ratelimited.decisions");
+        UnsynchronizedAppenderBase<ILoggingEvent> failing = new UnsynchronizedAppenderBase<>() {
+            @Override
+            public void doAppend(ILoggingEvent line) {
+                throw new IllegalStateException("log");
+            }
+
+            @Override
+            protected void append(ILoggingEvent line) {}
+        };
+        decisions.setLevel(Level.DEBUG);
+        decisions.addAppender(failing);
+        try {
+            runner.withPropertyValues(
+                            "rate-limit.limits.place.algorithm=concurrency",
+                            "rate-limit.limits.place.max-concurrent=1",
+                            "rate-limit.limits.place.policy=wait",
+                            "rate-limit.limits.place.max-wait=1h")
+                    .run(context -> {
+                        Calls calls = context.getBean(Calls.class);
+                        for (int i = 0; i < 3; i++) {
+                            assertThat(calls.blocking()).isEqualTo("gone");
+                            assertThat(calls.future()).isCompletedWithValue("gone");
+                            assertThat(calls.mono().toFuture()).isCompletedWithValue("gone");
+                        }
+                        ReservedPermits first =
+                                context.getBean(RateLimits.class).reserve("place", null, 1);
+                        CompletableFuture<String> waiting = calls.shadowedPlace();
+                        first.close();
+                        assertThat(waiting)
+                                .succeedsWithin(Duration.ofSeconds(20))
+                                .isEqualTo("gone");
+                    });
+        } finally {
+            decisions.detachAppender(failing);
+            decisions.setLevel(null);
+        }
     }
 
     /** As the response of an application may, whose header fields cannot be set. */
