@@ -56,7 +56,10 @@ public interface RateLimitOperations {
      */
     void removeOverride(String name, Object key);
 
-    /** Resets the used permits of a key, and ends its block. Has no effect with {@code rate-limit.enabled: false}. */
+    /**
+     * Resets the used permits of a key, and ends its block: under the limit, its tiers and the present override of the key. Has
+     * no effect with {@code rate-limit.enabled: false}.
+     */
     void reset(String name, @Nullable Object key);
 
     /** Returns all limits, sorted by name; unmodifiable. */

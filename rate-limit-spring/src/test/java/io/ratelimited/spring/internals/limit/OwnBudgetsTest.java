@@ -57,6 +57,23 @@ class OwnBudgetsTest {
     }
 
     @Test
+    void aCallerHasOfABudgetThatItHadBeforeWhatWasLeftUnlessItIsResetUnderIt() {
+        ContextRunner.limited(new ManualTicker())
+                .withPropertyValues("rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    limits.override("search", "bob", rate("2/h"), null);
+                    assertThat(limits.tryAcquire("search", "bob")).isTrue();
+                    limits.removeOverride("search", "bob");
+                    limits.reset("search", "bob");
+                    limits.override("search", "bob", rate("2/h"), null);
+                    assertThat(limits.peek("search", "bob").remaining()).isEqualTo(1);
+                    limits.reset("search", "bob");
+                    assertThat(limits.peek("search", "bob").remaining()).isEqualTo(2);
+                });
+    }
+
+    @Test
     @ExtendWith(UnreportedChanges.class)
     void tenThousandCallersHaveAsManyDifferentBudgetsAndTheRemedyHelpsTheNext() {
         ManualTicker ticker = new ManualTicker();
