@@ -22,6 +22,7 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
+import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -252,6 +253,16 @@ final class ReservedPermitsTest {
             first.close();
             assertThat(limits.peek("turns", null).remaining()).isEqualTo(1);
         }
+    }
+
+    /** Its end passes none of the methods that give back at once. */
+    @Test
+    void aWaitThatIsCompletedAsynchronouslyGivesItsPermitsBackWhenItsTurnComes() {
+        ReservedPermits first = limits.reserve("turns", null, 1);
+        assertThat(limits.reserveAsync("turns", null, 1).completeAsync(() -> null, Runnable::run))
+                .isCompletedWithValue(null);
+        first.close();
+        Awaitility.await().until(() -> limits.peek("turns", null).remaining() == 1);
     }
 
     @Test
