@@ -228,6 +228,15 @@ final class AsyncCallsTest {
         assertThat(next).isCompleted();
     }
 
+    /** Which passes none of the methods by which callers end a future otherwise. */
+    @Test
+    void callWhoseFutureIsCompletedAsynchronouslyDoesNotWaitForItsTurn() {
+        Service service = start(ManualExecutor.class);
+        service.context().join();
+        service.context().completeAsync(() -> "instead", Runnable::run);
+        assertThat(ticker.sleeping()).isZero();
+    }
+
     @Test
     void callThatNoExecutorTakesFailsAndGivesItsPermitBack() {
         Service service = start(FullExecutor.class);
