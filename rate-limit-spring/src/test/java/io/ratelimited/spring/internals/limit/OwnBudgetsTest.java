@@ -7,6 +7,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitChange;
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.TestLimits;
 import io.ratelimited.spring.UnreportedChanges;
@@ -71,6 +72,27 @@ class OwnBudgetsTest {
                     limits.reset("search", "bob");
                     assertThat(limits.peek("search", "bob").remaining()).isEqualTo(2);
                 });
+    }
+
+    @Test
+    void aBudgetThatIsTooSmallForACallIsRefused() {
+        ContextRunner.limited(new ManualTicker())
+                .withBean(Heavy.class)
+                .withPropertyValues("rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    TestLimits limits = TestLimits.of(context);
+                    assertThatExceptionOfType(InvalidRateLimitException.class)
+                            .isThrownBy(() -> limits.override("search", "bob", rate("2/h"), null))
+                            .withMessageContaining("permits is 3")
+                            .withMessageContaining("of a caller");
+                    limits.override("search", "bob", rate("3/h"), null);
+                });
+    }
+
+    static class Heavy {
+
+        @RateLimited(name = "search", key = "#user", permits = "3")
+        public void call(String user) {}
     }
 
     @Test
