@@ -48,7 +48,7 @@ final class Transaction {
     private final Reservation[] taken;
     /** Time for which the call has to wait, as far as that is known. */
     private long wait;
-    /** Whether the call waits for a place that it has claimed. */
+    /** Whether the call waits for a place that it has claimed, or takes one later: it holds none behind that. */
     private boolean queued;
 
     /** Groups to ask about a call that is refused, so that the refusal names all. */
@@ -299,7 +299,7 @@ final class Transaction {
     private void took(int number, Reservation decided) {
         taken[number] = decided;
         wait = Math.max(wait, decided.waitNanos());
-        queued |= AllOf.isPlace(claims[number]) && decided.mayWait() && !(decided instanceof Later);
+        queued |= AllOf.isPlace(claims[number]) && decided.mayWait();
     }
 
     /** By the number in the group; null if it was admitted. One that waits may have been refused after the others. */
@@ -339,7 +339,7 @@ final class Transaction {
                     for (int i = 0; i < done.size(); i++) {
                         took(rates.get(i), done.get(i));
                     }
-                    return takePlaces(places.iterator(), AllOf.holdsPlaceAsleep(all, wait), last);
+                    return takePlaces(places.iterator(), AllOf.holdsPlaceAsleep(claims, wait), last);
                 })
                 .thenApply(done ->
                         group.numbers.stream().map(number -> taken[number]).toList());

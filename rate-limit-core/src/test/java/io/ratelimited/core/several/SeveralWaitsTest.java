@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -208,7 +209,7 @@ class SeveralWaitsTest {
     void aCallThatMayWaitLongEnoughTakesItsPlaceWhenTheOthersLetItGo() throws Exception {
         for (boolean blocking : new boolean[] {true, false}) {
             long before = time.nanos();
-            Reservation call = AllOf.reserve(List.of(claim(flights, 10 * SECOND), claim(soon, HOUR)));
+            Reservation call = AllOf.reserve(List.of(claim(flights, 5 * SECOND), claim(soon, HOUR)));
             assertThat(call.isRefused()).isFalse();
             assertThat(call.mayWait()).isTrue();
             assertThat(call.decision().limit()).isEqualTo("soon");
@@ -502,9 +503,11 @@ class SeveralWaitsTest {
     }
 
     /** Which sleeps with a place, since it may not wait for it for long. */
-    @Test
-    void aCallThatSleepsWithAPlaceTakesAllOfThemInTheirOrder() {
-        RateLimiter cars = limiter(Limit.of("cars", Algorithm.CONCURRENCY).maxConcurrent(1));
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallThatSleepsWithAPlaceTakesAllOfThemInTheirOrder(boolean elsewhere) {
+        RateLimiter near = limiter(Limit.of("cars", Algorithm.CONCURRENCY).maxConcurrent(1));
+        RateLimiter cars = elsewhere ? new FarLimiter(near, Runnable::run) : near;
         Reservation sleeper = reserveAsync(claim(soon, HOUR), claim(flights, 2 * SECOND), claim(cars, HOUR));
         CompletableFuture<Boolean> sleeperGoes = sleeper.awaitAsync();
         time.advanceNanos(4 * SECOND);
@@ -514,6 +517,25 @@ class SeveralWaitsTest {
         assertThat(sleeperGoes.getNow(false)).isTrue();
         sleeper.release();
         assertThat(otherGoes.getNow(false)).isTrue();
+    }
+
+    /** A backend that takes its claims together does not know of the places behind them. */
+    @Test
+    void noPlaceIsHeldBehindOneThatIsTakenLater() {
+        Executor network = Runnable::run;
+        RateLimiter late = new FarLimiter(pace("far-soon", "1/5s"), network);
+        RateLimiter cars = new FarLimiter(limiter(Limit.of("cars", Algorithm.CONCURRENCY).maxConcurrent(1)), network);
+        Reservation sleeper = reserveAsync(claim(late, HOUR), claim(cars, HOUR), claim(flights, 2 * SECOND));
+        CompletableFuture<Boolean> sleeperGoes = sleeper.awaitAsync();
+        time.advanceNanos(4 * SECOND);
+        Reservation other = reserveAsync(claim(flights, 2 * SECOND), claim(cars, HOUR));
+        assertThat(other.awaitAsync().getNow(false)).isTrue();
+        other.release();
+        time.advanceNanos(SECOND);
+        assertThat(sleeperGoes.getNow(false)).isTrue();
+        sleeper.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(cars.peek("key", 1, 0).remaining()).isOne();
     }
 
     /** As a transfer within one account claims it for both ends: neither holds one place and waits for the second. */
@@ -575,6 +597,26 @@ class SeveralWaitsTest {
         other.release();
         assertThat(goes.getNow(false)).isTrue();
         assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+    }
+
+    /** It announces no permits, and waits until its key owes none. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whoWaitsForTheEndOfADebtElsewhereHoldsNoPlaceThere(boolean blocking) {
+        Executor network = Runnable::run;
+        RateLimiter charged =
+                new FarLimiter(limiter(Limit.of("charged", Algorithm.TOKEN_BUCKET).rate("1/5s")), network);
+        RateLimiter places =
+                new FarLimiter(limiter(Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1)), network);
+        charged.reserve("key", 1, 0).settle(2);
+        Claim[] claims = {Claim.of(charged, "key", 0, HOUR), claim(places, HOUR)};
+        Reservation call = blocking ? AllOf.reserve(List.of(claims)) : reserveAsync(claims);
+        CompletableFuture<Boolean> goes = call.awaitAsync();
+        assertThat(goes).isNotDone();
+        assertThat(places.peek("key", 1, 0).remaining()).isOne();
+        time.advanceNanos(5 * SECOND);
+        assertThat(goes.getNow(false)).isTrue();
+        assertThat(places.peek("key", 1, 0).remaining()).isZero();
     }
 
     /** Each place of a call learns when its caller waits and comes, in whichever step it was taken. */
