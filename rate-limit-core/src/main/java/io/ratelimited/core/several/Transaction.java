@@ -72,7 +72,7 @@ final class Transaction {
             Function<Claim, ? extends CompletionStage<Reservation>> take,
             @Nullable BiFunction<List<Claim>, Long, CompletionStage<List<Reservation>>> takeTogether) {
         this.claims = claims;
-        this.lastClaims = undecidedIfOthersWait(this.claims, othersWaitNanos > 0);
+        this.lastClaims = undecidedIfOthersWait(claims);
         this.wait = othersWaitNanos;
         this.ask = ask;
         this.take = take;
@@ -377,8 +377,8 @@ final class Transaction {
     }
 
     /** Keeping what was undecided costs a command: only where that matters, and the call may wait. */
-    private static Claim[] undecidedIfOthersWait(Claim[] claims, boolean wait) {
-        long waits = Stream.of(claims).filter(Transaction::mayWait).count() + (wait ? 1 : 0);
+    private static Claim[] undecidedIfOthersWait(Claim[] claims) {
+        long waits = Stream.of(claims).filter(Transaction::mayWait).count();
         return Stream.of(claims)
                 .map(claim -> waits > (mayWait(claim) ? 1 : 0)
                                 && claim.limiter().limit().block() != null
