@@ -15,6 +15,8 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Several claims of one limit and key, each with its own cost. */
 class JoinedReservationTest {
@@ -37,6 +39,26 @@ class JoinedReservationTest {
         AllOf.member(call, 1).settle(4, true);
         AllOf.member(call, 0).settle(6, true);
         assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1})
+    void aUseThatIsNotJudgedExcusesNoOther(int judged) {
+        RateLimiter limiter = charged();
+        Reservation call = AllOf.reserve(List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 1, 0)));
+        AllOf.member(call, 0).settle(5, judged == 0);
+        AllOf.member(call, 1).settle(5, judged == 1);
+        assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
+    }
+
+    @Test
+    void whatBothUsesHaveCostMayBecomeKnownAfterTheCallWasReleased() {
+        RateLimiter limiter = charged();
+        Reservation call = AllOf.reserve(List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 1, 0)));
+        call.release();
+        AllOf.member(call, 0).settle(3);
+        AllOf.member(call, 1).settle(2);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(5);
     }
 
     @Test
