@@ -386,6 +386,10 @@ class BlocksTest {
         offend(one);
         REDIS.server().ask(commands -> commands.flushall());
         ticker.advance(Duration.ofSeconds(1));
+        assertThat(one.reserve(Claim.of(one, "k", 1, 0, RateLimiter.NO_RANK, 0, true))
+                        .isRefused())
+                .as("a call that is exempt from blocks")
+                .isFalse();
         Decision refused = one.reserve("k", 1, 0).decision();
         assertThat(refused.blocked()).isTrue();
         assertThat(refused.retryAfter()).isEqualTo(BLOCK.minusSeconds(1));
@@ -431,6 +435,10 @@ class BlocksTest {
         offend(one);
         REDIS.server().ask(commands -> commands.flushall());
         ticker.advance(Duration.ofSeconds(1));
+        assertThat(one.reserve(Claim.of(one, "k", 1, 0, RateLimiter.NO_RANK, 0, true))
+                        .isRefused())
+                .as("a call that is exempt from blocks")
+                .isFalse();
         Decision refused = one.reserve("k", 1, 0).decision();
         assertThat(refused.blocked()).isTrue();
         assertThat(refused.retryAfter()).isEqualTo(BLOCK.minusSeconds(1));

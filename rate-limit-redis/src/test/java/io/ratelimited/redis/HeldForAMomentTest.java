@@ -182,7 +182,11 @@ class HeldForAMomentTest {
 
     /** Takes the permit of a key for a call that other limits may still reject. */
     private Reservation undecided(String key) {
-        Claim call = Claim.of(instances.get(0).redis, key, 1, 0);
+        return undecided(key, 1);
+    }
+
+    private Reservation undecided(String key, long permits) {
+        Claim call = Claim.of(instances.get(0).redis, key, permits, 0);
         Claim undecided = (Claim) Proxy.newProxyInstance(
                 getClass().getClassLoader(),
                 new Class<?>[] {Claim.class},
@@ -234,5 +238,18 @@ class HeldForAMomentTest {
                 .isTrue();
         third.cancel();
         assertThat(own.peek("several", 1, 0).blocked()).isTrue();
+    }
+
+    /** It came at the time of the other one. */
+    @Test
+    void aCallOfNoPermitsThatIsKeptDecidesForNoOther() {
+        RateLimiter own = instances.get(0).redis;
+        Reservation holding = undecided("nothing");
+        Reservation nothing = undecided("nothing", 0);
+        assertThat(own.tryAcquire("nothing", 1)).isFalse();
+        nothing.keep();
+        holding.cancel();
+        assertThat(own.peek("nothing", 1, 0).blocked()).isFalse();
+        assertThat(own.tryAcquire("nothing", 1)).isTrue();
     }
 }
