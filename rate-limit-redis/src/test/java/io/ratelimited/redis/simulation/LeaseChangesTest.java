@@ -3,6 +3,7 @@ package io.ratelimited.redis.simulation;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -101,6 +102,20 @@ class LeaseChangesTest {
         server.release();
         server.ticker.advance(Duration.ofSeconds(1));
         keepsItsPlace(call, Duration.ofMinutes(9));
+    }
+
+    /** The node has looked for leases that end under the lease before. */
+    @Test
+    void aLeaseThatIsShortenedEndsInAnOutageToo() {
+        RateLimiter limiter = limiter(LONG);
+        limiter.reserve(null, 1, 0);
+        server.ticker.advance(Duration.ofSeconds(11));
+        limiter.update(SHORT);
+        server.hold();
+        server.ticker.advance(Duration.ofSeconds(5));
+        Reservation call = limiter.reserve(null, 1, 0);
+        assertThat(call.isRefused()).isFalse();
+        assertThat(call.decision().source()).isEqualTo(Decision.Source.FALLBACK);
     }
 
     private Reservation changedWhileRedisAdmits(Limit before, Limit after) {
