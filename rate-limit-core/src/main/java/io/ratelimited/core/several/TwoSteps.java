@@ -72,7 +72,7 @@ final class TwoSteps extends JointReservation {
     private @Nullable Reservation kept(Reservation decided) {
         Reservation kept;
         synchronized (this) {
-            if (!over && second == null) {
+            if (second == null) {
                 second = decided;
             }
             kept = over ? null : second;

@@ -14,10 +14,12 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -617,6 +619,23 @@ class SeveralWaitsTest {
         time.advanceNanos(5 * SECOND);
         assertThat(goes.getNow(false)).isTrue();
         assertThat(places.peek("key", 1, 0).remaining()).isZero();
+    }
+
+    @Test
+    void aPlaceThatComesFromElsewhereAfterTheCallIsGivenUpIsGivenBack() {
+        Queue<Runnable> network = new ArrayDeque<>();
+        RateLimiter places =
+                new FarLimiter(limiter(Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1)), network::add);
+        CompletableFuture<Reservation> asked = AllOf.reserveAsync(List.of(claim(soon, HOUR), claim(places, HOUR)))
+                .toCompletableFuture();
+        network.remove().run();
+        Reservation call = asked.join();
+        call.awaitAsync();
+        time.advanceNanos(5 * SECOND);
+        assertThat(network).hasSize(1);
+        call.cancel();
+        network.remove().run();
+        assertThat(places.peek("key", 1, 0).remaining()).isOne();
     }
 
     /** Each place of a call learns when its caller waits and comes, in whichever step it was taken. */

@@ -59,4 +59,17 @@ class OlderRepliesTest {
                 "k", limiter.parameters(), UNKNOWN, limiter.blocks.beforeAsking("k", limiter.parameters()));
         assertThat(limiter.peek("k", 1, 0).blocked()).isTrue();
     }
+
+    /** This node takes a block to have begun when it has learned of it; the key was forgiven a moment before. */
+    @Test
+    void aForgivenessEndsABlockWhoseReplyWasOnItsWay() {
+        Duration moment = Duration.ofMillis(40);
+        time.advance(moment);
+        limiter.blocks.learn("k", limiter.parameters(), BLOCKED, null);
+        Known block = limiter.blocks.beforeAsking("k", limiter.parameters());
+        State forgiven = new State(-moment.toNanos() / 2, 0, 0, true, moment.toNanos() / 2, 0);
+        assertThat(limiter.blocks.learn("k", limiter.parameters(), forgiven, block))
+                .isNull();
+        assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+    }
 }
