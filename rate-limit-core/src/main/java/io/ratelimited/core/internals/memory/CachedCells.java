@@ -188,8 +188,8 @@ final class CachedCells {
         return known == null || !known.knows(key);
     }
 
-    /** Gives the key a new cell with the given parameters, or those of the limit if it has changed meanwhile. */
-    void reset(Object key, CellParameters seen) {
+    /** Gives the key a new cell with the given parameters. If the limit has changed meanwhile, the cell follows as any other. */
+    void reset(Object key, CellParameters own) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {
                 cell.retire();
@@ -202,9 +202,8 @@ final class CachedCells {
             if (cell == null && parameters.limit().block() == null && isNewWithoutCell(k)) {
                 return null;
             }
-            CellParameters current = seen.whole() == parameters ? seen : parameters;
-            long now = now(current);
-            Cell fresh = current.initial(now);
+            long now = now(own);
+            Cell fresh = own.initial(now);
             fresh.forgetBefore(now);
             return fresh;
         });
