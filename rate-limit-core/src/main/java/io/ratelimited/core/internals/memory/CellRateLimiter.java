@@ -630,7 +630,7 @@ public class CellRateLimiter implements MemoryLimiter {
     public Decision refused(Call call, Decision refusal) {
         Object key = named(call.key());
         followRejected(key);
-        return !refusal.blocked() && !refusal.never() && reject(key, call.permits(), patienceOf(call))
+        return !refusal.blocked() && reject(key, call.permits(), patienceOf(call))
                 ? asBlocked(key, refusal)
                 : refusal;
     }

@@ -300,7 +300,7 @@ final class MultiLimitCall {
                 if (!part.wanted.exempt()) {
                     decided = decided.withBlock(lost == null ? state : lost);
                     // Redis has lost a block that this node knows.
-                    refusals[i] = lost == null || !decided.admitted()
+                    refusals[i] = lost == null
                             ? null
                             : ScriptReply.blocked(lost, used.get(i), Decision.Source.DENY_CACHE)
                                     .decision();
