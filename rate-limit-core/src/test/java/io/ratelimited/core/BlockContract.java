@@ -1102,6 +1102,28 @@ public abstract class BlockContract {
         assertThat(guesses.reserve("a", 1, 0).decision().blocked()).isTrue();
     }
 
+    /** A rejection from before the reset is judged no more. */
+    @Test
+    void aResetExcusesWhoWasRejectedByACallThatWaits() throws Exception {
+        RateLimiter guesses = limiter(Limit.of("guesses", Algorithm.SLIDING_LOG)
+                .rate("1/h")
+                .block(BLOCK)
+                .build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        Reservation before = places.reserve(null, 1, 0);
+        CompletableFuture<Boolean> proceeds = all(
+                        claim(guesses, "a", 1, 0),
+                        claim(places, null, 1, Duration.ofMinutes(1).toNanos()))
+                .awaitAsync();
+        assertThat(guesses.reserve("a", 1, 0).isRefused()).isTrue();
+        guesses.reset("a");
+        before.release();
+        assertThat(proceeds.get(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(guesses.peek("a", 1, 0).blocked()).isFalse();
+        assertThat(guesses.tryAcquire("a", 1)).isTrue();
+    }
+
     @Test
     void amongSeveralLimitsEachThatRefusesBeginsABlock() {
         RateLimiter one = limiter(limit());

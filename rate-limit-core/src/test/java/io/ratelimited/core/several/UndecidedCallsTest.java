@@ -273,21 +273,6 @@ class UndecidedCallsTest {
         assertThat(guesses.peek("key", 1, 0).admitted()).isEqualTo(full);
     }
 
-    /** A rejection from before the reset is judged no more. */
-    @Test
-    void aKeyThatIsResetWhileACallIsUndecidedIsNotBlockedWhenThatProceeds() throws Exception {
-        ManualTicker time = new ManualTicker();
-        RateLimiter guesses = guesses(time);
-        CompletableFuture<Boolean> wait = AllOf.reserve(
-                        List.of(Claim.of(guesses, "key", 1, 0), Claim.of(queue(time), "key", 1, Long.MAX_VALUE)))
-                .awaitAsync();
-        assertThat(guesses.reserve("key", 1, 0).decision().blocked()).isFalse();
-        guesses.reset("key");
-        time.advance(Duration.ofSeconds(1));
-        assertThat(wait.get()).isTrue();
-        assertThat(guesses.peek("key", 1, 0).admitted()).isTrue();
-    }
-
     /** Only the limit itself may have them give their permits back: they need not wait for the other one. */
     @ParameterizedTest
     @ValueSource(longs = {0, Long.MAX_VALUE})

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisServers;
@@ -71,5 +72,16 @@ class OlderRepliesTest {
         assertThat(limiter.blocks.learn("k", limiter.parameters(), forgiven, block))
                 .isNull();
         assertThat(limiter.peek("k", 1, 0).blocked()).isFalse();
+    }
+
+    /** Redis is told of the block by a node that has not heard of the forgiveness. */
+    @Test
+    void aForgivenBlockDoesNotComeBackByTheNodeThatHasLearnedOfItLate() {
+        limiter.reset("k");
+        time.advance(Duration.ofMillis(40));
+        limiter.blocks.learn("k", limiter.parameters(), BLOCKED, null);
+        limiter.blocks.learn(
+                "k", limiter.parameters(), UNKNOWN, limiter.blocks.beforeAsking("k", limiter.parameters()));
+        Threads.until(() -> !limiter.peek("k", 1, 0).blocked());
     }
 }
