@@ -554,6 +554,18 @@ class BlocksTest {
         assertThat(limiter.reserve("k", 15, 0).decision().retryAfter()).isEqualTo(Duration.ofMinutes(6));
     }
 
+    /** It was no violation, which the next one is. */
+    @Test
+    void aRejectionOfACallThatIsExemptFromBlocksIsNotRememberedForOthers() {
+        RateLimiter limiter = node(limit());
+        assertThat(limiter.tryAcquire("k", 2)).isTrue();
+        Claim exempt = Claim.of(limiter, "k", 1, 0, RateLimiter.NO_RANK, 0, true);
+        Decision unjudged = limiter.reserve(exempt).decision();
+        assertThat(unjudged.admitted()).isFalse();
+        assertThat(unjudged.blocked()).isFalse();
+        assertThat(limiter.reserve("k", 1, 0).decision().blocked()).isTrue();
+    }
+
     @Test
     void aRejectionThatThisNodeRemembersTellsOfABlockThatBeginsMeanwhile() {
         RateLimiter limiter = node(byCharge());

@@ -127,6 +127,20 @@ class KeyStateTest {
         assertThat(key.denial()).isNotNull();
     }
 
+    /** A permit takes 142857 microseconds and a seventh, and times are whole ones, rounded up. */
+    @Test
+    void aRefusalSaysOfMorePermitsOnlyWhatIsExact() {
+        ScriptParameters sevenths = new ScriptParameters(
+                Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("7/s").burst(20).build(),
+                ticker,
+                new Nodes("node", 1));
+        Denial denial = Denial.of(call(), ScriptReply.local(~1_000_000_000L, 0, sevenths), ticker.nanos(), 0);
+        assertThat(denial.refusal(sevenths, new Wanted(2, 0), ticker.nanos())).isNull();
+        ScriptReply eight = denial.refusal(sevenths, new Wanted(8, 0), ticker.nanos());
+        assertThat(eight).isNotNull();
+        assertThat(eight.retryNanos()).isEqualTo(2_000_000_000L);
+    }
+
     @Test
     void theLastRefusalOfABatchIsRememberedUnlessACallBehindItGoes() {
         List<PermitRequest> two = List.of(new PermitRequest(3, 0), new PermitRequest(2, 0));
