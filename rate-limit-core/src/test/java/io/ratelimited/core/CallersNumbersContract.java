@@ -398,6 +398,19 @@ public abstract class CallersNumbersContract {
         assertThat(large.tryAcquire("k", 50)).isTrue();
     }
 
+    /** Another algorithm begins anew. */
+    @Test
+    void whatACallHasCostBeyondItsPermitsIsChargedToTheBudgetThatItsCallerHasAfterAChange() {
+        RateLimiter limiter = limiters(limit(Algorithm.TOKEN_BUCKET)).get(0);
+        RateLimiter own = limiter.ofCallers(CallerLimit.of("100/s"));
+        Reservation call = own.reserve("k", 1, 0);
+        limiter.update(Limit.of(limiter.limit().name(), Algorithm.FIXED_WINDOW)
+                .rate("10/s")
+                .build());
+        call.settle(41);
+        assertThat(own.peek("k", 1, 0).remaining()).isEqualTo(60);
+    }
+
     /** What a window or log counts is the same under all numbers. */
     @ParameterizedTest
     @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
