@@ -526,7 +526,8 @@ class SeveralWaitsTest {
     void noPlaceIsHeldBehindOneThatIsTakenLater() {
         Executor network = Runnable::run;
         RateLimiter late = new FarLimiter(pace("far-soon", "1/5s"), network);
-        RateLimiter cars = new FarLimiter(limiter(Limit.of("cars", Algorithm.CONCURRENCY).maxConcurrent(1)), network);
+        RateLimiter cars =
+                new FarLimiter(limiter(Limit.of("cars", Algorithm.CONCURRENCY).maxConcurrent(1)), network);
         Reservation sleeper = reserveAsync(claim(late, HOUR), claim(cars, HOUR), claim(flights, 2 * SECOND));
         CompletableFuture<Boolean> sleeperGoes = sleeper.awaitAsync();
         time.advanceNanos(4 * SECOND);
@@ -606,8 +607,8 @@ class SeveralWaitsTest {
     @ValueSource(booleans = {true, false})
     void whoWaitsForTheEndOfADebtElsewhereHoldsNoPlaceThere(boolean blocking) {
         Executor network = Runnable::run;
-        RateLimiter charged =
-                new FarLimiter(limiter(Limit.of("charged", Algorithm.TOKEN_BUCKET).rate("1/5s")), network);
+        RateLimiter charged = new FarLimiter(
+                limiter(Limit.of("charged", Algorithm.TOKEN_BUCKET).rate("1/5s")), network);
         RateLimiter places =
                 new FarLimiter(limiter(Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1)), network);
         charged.reserve("key", 1, 0).settle(2);

@@ -630,9 +630,7 @@ public class CellRateLimiter implements MemoryLimiter {
     public Decision refused(Call call, Decision refusal) {
         Object key = named(call.key());
         followRejected(key);
-        return !refusal.blocked() && reject(key, call.permits(), patienceOf(call))
-                ? asBlocked(key, refusal)
-                : refusal;
+        return !refusal.blocked() && reject(key, call.permits(), patienceOf(call)) ? asBlocked(key, refusal) : refusal;
     }
 
     @Override

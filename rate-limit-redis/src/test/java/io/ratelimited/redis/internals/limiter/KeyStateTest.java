@@ -131,9 +131,7 @@ class KeyStateTest {
     @Test
     void aRefusalSaysOfMorePermitsOnlyWhatIsExact() {
         ScriptParameters sevenths = new ScriptParameters(
-                Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("7/s").burst(20).build(),
-                ticker,
-                new Nodes("node", 1));
+                Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("7/s").burst(20).build(), ticker, new Nodes("node", 1));
         Denial denial = Denial.of(call(), ScriptReply.local(~1_000_000_000L, 0, sevenths), ticker.nanos(), 0);
         assertThat(denial.refusal(sevenths, new Wanted(2, 0), ticker.nanos())).isNull();
         ScriptReply eight = denial.refusal(sevenths, new Wanted(8, 0), ticker.nanos());
