@@ -176,6 +176,22 @@ class AnswersWhileCallsWaitTest {
                 });
     }
 
+    /** It is no success, so it does not say that there is no quota any more. */
+    @Test
+    void aResponseThatAsksForAPauseEndsNoQuota() {
+        LimitedClientsContext.runner(
+                        ticker,
+                        "rate-limit.clients.partner.hosts=partner.example",
+                        "rate-limit.clients.partner.max-pause=5m")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    call(client).join().answered(200, quota(99, 50));
+                    call(client).join().answered(503, retryAfter(1));
+                    assertThat(client.report(Object::toString).toString()).contains("quota=x");
+                });
+    }
+
     private static Function<String, List<String>> retryAfter(int seconds) {
         return name -> name.equals("Retry-After") ? List.of(String.valueOf(seconds)) : null;
     }
