@@ -22,18 +22,7 @@ class RejectionTest {
 
     @Test
     void theAnswerHasPlainDigitsWhateverTheMachineWrites() {
-        Rejection refusal = new Rejection(
-                new RateLimitExceededException(new Decision(
-                        "search",
-                        false,
-                        Duration.ZERO,
-                        Duration.ofSeconds(5),
-                        false,
-                        0,
-                        Duration.ofSeconds(5),
-                        Decision.Source.MEMORY)),
-                429,
-                false);
+        Rejection refusal = ofSearch();
         Locale machine = Locale.getDefault();
         Locale.setDefault(Locale.forLanguageTag("ar-EG"));
         try {
@@ -76,18 +65,7 @@ class RejectionTest {
     /** It was made on a thread that did not know the request, so nobody knows whose numbers applied. */
     @Test
     void aRejectionIsNotReportedWhereCallersMayHaveOtherNumbersThanTheLimit() {
-        Rejection rejection = new Rejection(
-                new RateLimitExceededException(new Decision(
-                        "search",
-                        false,
-                        Duration.ZERO,
-                        Duration.ofSeconds(5),
-                        false,
-                        0,
-                        Duration.ofSeconds(5),
-                        Decision.Source.MEMORY)),
-                429,
-                false);
+        Rejection rejection = ofSearch();
         ContextRunner.limited()
                 .withPropertyValues("rate-limit.limits.search.rate=5/s")
                 .run(context -> {
@@ -123,5 +101,20 @@ class RejectionTest {
         assertThat(Rejection.isPageWanted("text/html" + ",a/b".repeat(60))).isFalse();
         assertThat(Rejection.isPageWanted("text/html;q=0")).isFalse();
         assertThat(Rejection.isPageWanted(null)).isFalse();
+    }
+
+    private static Rejection ofSearch() {
+        return new Rejection(
+                new RateLimitExceededException(new Decision(
+                        "search",
+                        false,
+                        Duration.ZERO,
+                        Duration.ofSeconds(5),
+                        false,
+                        0,
+                        Duration.ofSeconds(5),
+                        Decision.Source.MEMORY)),
+                429,
+                false);
     }
 }

@@ -80,6 +80,17 @@ class SleepersTest {
                         "rate-limit.limits.calls.priorities=critical,batch");
     }
 
+    /** With a queue on a backend that records what becomes of reservations. */
+    private static ContextRunner withQueue(RecordingBackend backend) {
+        return runner(Algorithm.CONCURRENCY)
+                .withBean(RecordingBackend.class, () -> backend)
+                .withPropertyValues(
+                        "rate-limit.limits.queue.algorithm=leaky-bucket",
+                        "rate-limit.limits.queue.rate=1/h",
+                        "rate-limit.limits.queue.max-wait=1d",
+                        "rate-limit.limits.queue.backend=recording");
+    }
+
     private interface Call {
         String make(String kind, Callable<String> body) throws Exception;
     }
@@ -211,51 +222,36 @@ class SleepersTest {
     @Test
     void aCallForWhichNoThreadIsLeftReservesNoTimeOfAQueue() {
         RecordingBackend backend = new RecordingBackend();
-        runner(Algorithm.CONCURRENCY)
-                .withBean(RecordingBackend.class, () -> backend)
-                .withPropertyValues(
-                        "rate-limit.limits.queue.algorithm=leaky-bucket",
-                        "rate-limit.limits.queue.rate=1/h",
-                        "rate-limit.limits.queue.max-wait=1d",
-                        "rate-limit.limits.queue.backend=recording")
-                .run(context -> {
-                    TestLimits limits = TestLimits.of(context);
-                    RequestThreads threads = context.getBean(RequestThreads.class);
-                    assertThat(limits.<String>execute("queue", null, () -> "first"))
-                            .isEqualTo("first");
-                    for (int i = 0; i < THREADS / 2; i++) {
-                        assertThat(threads.tryEnter(0, new Sleeper(List.of(), List.of())))
-                                .isTrue();
-                    }
-                    assertThatThrownBy(() -> limits.execute("queue", null, () -> "second"))
-                            .isInstanceOf(RateLimitExceededException.class);
-                    assertThat(backend.ends).containsExactly("ANSWERED");
-                });
+        withQueue(backend).run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            RequestThreads threads = context.getBean(RequestThreads.class);
+            assertThat(limits.<String>execute("queue", null, () -> "first")).isEqualTo("first");
+            for (int i = 0; i < THREADS / 2; i++) {
+                assertThat(threads.tryEnter(0, new Sleeper(List.of(), List.of())))
+                        .isTrue();
+            }
+            assertThatThrownBy(() -> limits.execute("queue", null, () -> "second"))
+                    .isInstanceOf(RateLimitExceededException.class);
+            assertThat(backend.ends).containsExactly("ANSWERED");
+        });
     }
 
     /** A reservation that nobody waits for would delay all later calls. */
     @Test
     void aCallThatLosesTheLastThreadToAnotherGivesItsTimeOfAQueueBack() {
         RecordingBackend backend = new RecordingBackend();
-        runner(Algorithm.CONCURRENCY)
-                .withBean(RecordingBackend.class, () -> backend)
-                .withPropertyValues(
-                        "rate-limit.limits.queue.algorithm=leaky-bucket",
-                        "rate-limit.limits.queue.rate=1/h",
-                        "rate-limit.limits.queue.max-wait=1d",
-                        "rate-limit.limits.queue.backend=recording")
-                .run(context -> {
-                    TestLimits limits = TestLimits.of(context);
-                    RequestThreads threads = context.getBean(RequestThreads.class);
-                    limits.<String>execute("queue", null, () -> "first");
-                    backend.whenReserved = () -> {
-                        for (int i = 0; i < THREADS / 2; i++) {
-                            threads.tryEnter(0, new Sleeper(List.of(), List.of()));
-                        }
-                    };
-                    assertThatThrownBy(() -> limits.execute("queue", null, () -> "second"))
-                            .isInstanceOf(RateLimitExceededException.class);
-                    assertThat(backend.ends).containsExactly("ANSWERED", "not made");
-                });
+        withQueue(backend).run(context -> {
+            TestLimits limits = TestLimits.of(context);
+            RequestThreads threads = context.getBean(RequestThreads.class);
+            limits.<String>execute("queue", null, () -> "first");
+            backend.whenReserved = () -> {
+                for (int i = 0; i < THREADS / 2; i++) {
+                    threads.tryEnter(0, new Sleeper(List.of(), List.of()));
+                }
+            };
+            assertThatThrownBy(() -> limits.execute("queue", null, () -> "second"))
+                    .isInstanceOf(RateLimitExceededException.class);
+            assertThat(backend.ends).containsExactly("ANSWERED", "not made");
+        });
     }
 }
