@@ -176,6 +176,8 @@ class HandlersWithoutClientTest {
         AsyncContext ofFirst = suspended();
         get("/waiting");
         suspended().complete();
+        // The server tells of it from a thread of its own, and the first call lets go whoever waits then.
+        assertHappens(server.context.getBean(Requests.class).completed);
         ofFirst.complete();
         Threads.untilAsserted(() -> assertThat(free("queue")).isEqualTo(1));
         assertThat(Work.BEGUN.tryAcquire()).isFalse();
