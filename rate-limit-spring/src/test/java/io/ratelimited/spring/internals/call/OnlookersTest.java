@@ -10,6 +10,7 @@ import ch.qos.logback.classic.Level;
 import ch.qos.logback.classic.Logger;
 import ch.qos.logback.classic.spi.ILoggingEvent;
 import ch.qos.logback.core.UnsynchronizedAppenderBase;
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -36,6 +37,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
 
@@ -127,6 +130,28 @@ class OnlookersTest {
             assertThatThrownBy(calls::blockingTwice).isInstanceOf(RateLimitExceededException.class);
             assertThat(calls.blocking()).isEqualTo("gone");
         });
+    }
+
+    /** Whether the next call would have to wait, as under LEAKY_BUCKET, says nothing of this one. */
+    @ParameterizedTest
+    @EnumSource(
+            names = {"CONCURRENCY", "ADAPTIVE", "DEFAULT"},
+            mode = EnumSource.Mode.EXCLUDE)
+    void anObserverIsToldOfAnAdmittedCallUnderEachAlgorithm(Algorithm algorithm) {
+        List<Decision> decisions = new ArrayList<>();
+        runner.withBean(DecisionObserver.class, () -> decision -> decisions.add(decision.decision()))
+                .withPropertyValues(
+                        "rate-limit.limits.code.rate=2/h",
+                        "rate-limit.limits.code.algorithm=" + algorithm,
+                        algorithm == Algorithm.WARM_UP ? "rate-limit.limits.code.warmup=1h" : "")
+                .run(context -> {
+                    assertThat(context.getBean(RateLimits.class).tryAcquire("code", null, 1))
+                            .isTrue();
+                    assertThat(decisions)
+                            .singleElement()
+                            .returns(true, Decision::admitted)
+                            .returns(null, Decision::retryAfter);
+                });
     }
 
     /** Also of the last one that the limit admits, of which nothing is held. */
