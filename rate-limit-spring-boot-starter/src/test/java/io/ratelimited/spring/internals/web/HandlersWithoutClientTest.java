@@ -158,6 +158,19 @@ class HandlersWithoutClientTest {
         }
     }
 
+    /** Reactor Netty ends the response with the write that fails, and does not always cancel its body. */
+    @Test
+    void aStreamWhoseConnectionOfHttp2IsClosedIsCancelled() throws Exception {
+        assumeTrue(kind == Kind.REACTOR_NETTY, "Reactor Netty");
+        for (int i = 0; i < 20; i++) {
+            try (Socket client = server.connect()) {
+                new Http2(client).get(1, "/begun");
+                assertHappens(Work.BEGUN);
+            }
+            Threads.untilAsserted(() -> assertThat(free("begun")).isEqualTo(1));
+        }
+    }
+
     @Test
     void aCallWhoseRequestIsCompletedIsChargedAsCancelled() throws Exception {
         assumeTrue(kind != Kind.REACTOR_NETTY, "Spring MVC");
@@ -340,6 +353,12 @@ class HandlersWithoutClientTest {
         @RateLimited(name = "stream", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
         public Flux<String> stream() {
             return Work.<String>mono().flux();
+        }
+
+        @GetMapping(path = "/begun", produces = MediaType.TEXT_EVENT_STREAM_VALUE)
+        @RateLimited(name = "begun", algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public Flux<String> begun() {
+            return Flux.just("first").concatWith(Work.mono());
         }
 
         @GetMapping(path = "/list", produces = MediaType.APPLICATION_JSON_VALUE)

@@ -14,6 +14,8 @@ import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
+import org.springframework.core.ReactiveAdapter;
+import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.function.SingletonSupplier;
@@ -26,6 +28,7 @@ import org.springframework.web.reactive.function.server.ServerRequest;
 import org.springframework.web.server.ServerWebExchange;
 import reactor.core.Disposable;
 import reactor.core.Disposables;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
@@ -143,7 +146,12 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
     }
 
     /** The request learns of rejected calls that do not know it, such as those on other threads, by what a result throws. */
-    private static HandlerResult reporting(ReactiveCurrentRequest request, HandlerResult result) {
+    private static HandlerResult reporting(ReactiveCurrentRequest request, HandlerResult handled) {
+        Object value = handled.getReturnValue();
+        ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, value);
+        HandlerResult result = adapter != null && adapter.isMultiValue()
+                ? with(endingWithResponse(request, Flux.from(adapter.toPublisher(value))), handled)
+                : handled;
         DispatchExceptionHandler exceptions = result.getExceptionHandler();
         return exceptions == null
                 ? result
@@ -151,6 +159,15 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
                     request.failed(failure);
                     return exceptions.handleError(exchange, failure);
                 });
+    }
+
+    /** Over HTTP/2, a write that fails ends the response, but Reactor Netty does not cancel what it has written from. */
+    private static Flux<?> endingWithResponse(ReactiveCurrentRequest request, Flux<?> stream) {
+        return stream.doOnSubscribe(reader -> request.responseEnd().tryRunAtEnd(failure -> {
+            if (failure != null) {
+                reader.cancel();
+            }
+        }));
     }
 
     private static HandlerResult onEventLoop(Scheduler loop, HandlerResult result) {
@@ -161,10 +178,14 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered, Disposabl
         if (later == null) {
             return result;
         }
-        HandlerResult moved = new HandlerResult(
-                result.getHandler(), later.publishOn(loop), result.getReturnTypeSource(), result.getBindingContext());
+        return with(later.publishOn(loop), result);
+    }
+
+    private static HandlerResult with(Object value, HandlerResult result) {
+        HandlerResult changed =
+                new HandlerResult(result.getHandler(), value, result.getReturnTypeSource(), result.getBindingContext());
         DispatchExceptionHandler exceptions = result.getExceptionHandler();
-        return exceptions == null ? moved : moved.setExceptionHandler(exceptions);
+        return exceptions == null ? changed : changed.setExceptionHandler(exceptions);
     }
 
     private Mono<HandlerResult> call(
