@@ -284,6 +284,39 @@ class CredentialsAttacksTest {
         assertThat(server.get("/css/a.css").statusCode()).isEqualTo(429);
     }
 
+    /** Filters of Spring Security check keys there, though its firewall keeps the request itself from them. */
+    @Test
+    void aGuessThatAnErrorPageRejectsIsCharged() {
+        RunningServer server = startWithKeys(true);
+        String strange = "/css/x/../a.css";
+        assertThat(server.get(strange, "X-Api-Key", "right").statusCode()).isEqualTo(400);
+        if (kind == Kind.REACTOR_NETTY) {
+            return; // no dispatch to an error page
+        }
+        for (int i = 0; i < 5; i++) {
+            assertThat(server.get(strange, "X-Api-Key", "guess" + i).statusCode())
+                    .isEqualTo(401);
+        }
+        assertThat(server.get(strange, "X-Api-Key", "right").statusCode()).isEqualTo(429);
+    }
+
+    /** Tomcat dispatches it to the error page at once, where filters of Spring Security check keys. */
+    @Test
+    void aRequestThatTheServerRejectsIsCounted() {
+        RunningServer server = startWithKeys(true);
+        for (int i = 0; i < 5; i++) {
+            int status =
+                    server.send("TRACE", "/api/x", "X-Api-Key", "guess" + i).statusCode();
+            assertThat(status).isEqualTo(kind == Kind.REACTOR_NETTY ? 400 : 401);
+        }
+        assertThat(server.send("TRACE", "/api/x", "X-Api-Key", "right").statusCode())
+                .isEqualTo(429);
+        assertThat(server.send("TRACE", "/api/x", "X-Api-Key", "right", "Accept", "text/html")
+                        .statusCode())
+                .isEqualTo(429);
+        assertThat(server.get("/api/x", "X-Api-Key", "right").statusCode()).isEqualTo(429);
+    }
+
     /** Of a form login, which makes a session for each request that it redirects. Any client can ask for HTML. */
     @ParameterizedTest
     @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})

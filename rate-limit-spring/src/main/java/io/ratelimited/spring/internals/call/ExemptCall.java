@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A call that its limits leave out for as long as it looks harmless. It is charged when it has turned out not to be: then it
@@ -16,6 +17,7 @@ import java.util.concurrent.CompletionStage;
 public final class ExemptCall {
 
     private final List<Held> held;
+    private final AtomicBoolean charged = new AtomicBoolean();
 
     /** A request for nothing, the permits that it may still cost, and its reservation, which may take a round trip. */
     private record Held(LimitRequest request, long permits, CompletionStage<Reservation> reservation) {}
@@ -76,8 +78,11 @@ public final class ExemptCall {
         return new ExemptCall(held, reports);
     }
 
-    /** Charges the call with its permits: they were used, so they become debt if none are left. */
+    /** Charges the call with its permits, once: they were used, so they become debt if none are left. */
     public void charge() {
+        if (!charged.compareAndSet(false, true)) {
+            return;
+        }
         for (Held one : held) {
             one.reservation
                     .thenAccept(reservation -> {

@@ -181,22 +181,28 @@ public final class ServletRateLimitAutoConfiguration {
     @InternalBean("io.ratelimited.rateLimitFilterDispatches")
     FilterRegistrationBean<RateLimitFilter> rateLimitFilterDispatches(
             @Qualifier("io.ratelimited.rateLimitFilter") RateLimitFilter filter) {
-        return routes(filter, "io.ratelimited.rateLimitFilter");
+        return routes(filter, "io.ratelimited.rateLimitFilter", DispatcherType.ASYNC, DispatcherType.FORWARD);
     }
 
     @InternalBean("io.ratelimited.rateLimitBeforeSecurityFilterDispatches")
     FilterRegistrationBean<RateLimitFilter> rateLimitBeforeSecurityFilterDispatches(
             @Qualifier("io.ratelimited.rateLimitBeforeSecurityFilter") RateLimitFilter filter) {
-        return routes(filter, "io.ratelimited.rateLimitBeforeSecurityFilter");
+        return routes(
+                filter,
+                "io.ratelimited.rateLimitBeforeSecurityFilter",
+                DispatcherType.ASYNC,
+                DispatcherType.FORWARD,
+                DispatcherType.ERROR);
     }
 
     /**
-     * A filter that forwards a request, or suspends it, ends its way through the filters: the request goes on by the forward or
-     * the asynchronous dispatch.
+     * A filter that forwards, suspends or rejects a request ends its way through the filters: the request goes on by the forward,
+     * the asynchronous dispatch, or that to the error page.
      */
-    private static FilterRegistrationBean<RateLimitFilter> routes(RateLimitFilter filter, String name) {
-        FilterRegistrationBean<RateLimitFilter> registered = ServletFilterConfiguration.registered(
-                filter, filter.getOrder(), DispatcherType.ASYNC, DispatcherType.FORWARD);
+    private static FilterRegistrationBean<RateLimitFilter> routes(
+            RateLimitFilter filter, String name, DispatcherType... dispatches) {
+        FilterRegistrationBean<RateLimitFilter> registered =
+                ServletFilterConfiguration.registered(filter, filter.getOrder(), dispatches);
         registered.setName(name);
         return registered;
     }

@@ -29,8 +29,9 @@ import org.springframework.web.cors.CorsUtils;
 
 /**
  * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. A request that
- * an earlier filter has forwarded comes here by its forward, and one that it has suspended by its asynchronous dispatch. There
- * are two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
+ * an earlier filter has forwarded comes here by its forward, one that it has suspended by its asynchronous dispatch, and one that
+ * it or the server has rejected by the dispatch to its error page, where later filters may still check credentials. There are
+ * two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
  * know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
@@ -99,7 +100,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         RequestPaths paths = ServletPaths.of(httpRequest);
         Comparable<?> version = routes.nameVersions() ? versions.of(httpRequest) : null;
         Matching matching =
-                routes.matching(httpRequest.getMethod(), paths, version, httpRequest::getHeader, beforeSecurity);
+                routes.matching(method(httpRequest), paths, version, httpRequest::getHeader, beforeSecurity);
         if (beforeSecurity && matching.isEmpty()) {
             chain.doFilter(request, response);
             return;
@@ -112,6 +113,9 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        if (beforeSecurity) {
+            call.arrive();
+        }
         Exemption exemption = null;
         Admission admission;
         try {
@@ -131,14 +135,27 @@ public final class RateLimitFilter implements Filter, Ordered {
         proceed(httpRequest, httpResponse, chain, call, admission, exemption);
     }
 
+    /** As the client has sent it: an error page is got. */
+    private static String method(HttpServletRequest request) {
+        return request.getDispatcherType() == DispatcherType.ERROR
+                        && request.getAttribute(RequestDispatcher.ERROR_METHOD) instanceof String method
+                ? method
+                : request.getMethod();
+    }
+
     /**
-     * Returns whether a forward shows the page of an error: of a WAR, to which Spring Boot forwards, or of Spring Security for
-     * requests that it denies. Their statuses are no evidence: a filter may set any and forward to what a route limits.
+     * Returns whether a dispatch shows the page of an error: of a request on which limits have decided, or, by a forward, of a
+     * WAR, to which Spring Boot forwards, or of Spring Security for requests that it denies. Their statuses are no evidence: a
+     * filter may set any and forward to what a route limits.
      */
     private static boolean isErrorPage(ServletRequest request) {
-        return request.getDispatcherType() == DispatcherType.FORWARD
-                && (request.getAttribute(RequestDispatcher.ERROR_STATUS_CODE) != null
-                        || request.getAttribute(DENIED) != null);
+        return switch (request.getDispatcherType()) {
+            case ERROR -> ServletRequestState.hasArrived(request);
+            case FORWARD ->
+                request.getAttribute(RequestDispatcher.ERROR_STATUS_CODE) != null
+                        || request.getAttribute(DENIED) != null;
+            default -> false;
+        };
     }
 
     private void proceed(
@@ -165,7 +182,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             });
         }
         if (exemption != null) {
-            call.atEnd(() -> {
+            call.atEachEnd(() -> {
                 if (!call.isRejectionAnswered()) {
                     exemption.answered(response.getStatus());
                 }

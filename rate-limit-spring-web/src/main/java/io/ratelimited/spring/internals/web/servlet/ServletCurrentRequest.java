@@ -322,6 +322,16 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
+    /** Looks at the response whenever it may be the last one; only after {@link #begin}. */
+    void atEachEnd(Runnable look) {
+        state.atEachEnd(look);
+    }
+
+    /** The filter of the routes before Spring Security decides on the request. */
+    void arrive() {
+        state.arrive();
+    }
+
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
         state.end();

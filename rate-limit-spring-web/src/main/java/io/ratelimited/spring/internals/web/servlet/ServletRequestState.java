@@ -36,6 +36,7 @@ final class ServletRequestState {
     private Set<String> charged = Set.of();
     private List<Call> calls = List.of();
     private List<Ending> endings = List.of();
+    private List<Runnable> looks = List.of();
     /** The refusal that is being answered, whose fields stand beside those of limits; null if there is none. */
     private @Nullable Rejection refusal;
 
@@ -47,6 +48,9 @@ final class ServletRequestState {
 
     /** The number of rejected calls of the request that no fallback answers, outgoing ones among them. */
     private int rejected;
+
+    /** Whether the filter of the routes before Spring Security has decided on the request, or failed to. */
+    private boolean arrived;
 
     private boolean passedBeforeSecurity;
     private boolean passedAfterSecurity;
@@ -139,7 +143,7 @@ final class ServletRequestState {
     }
 
     synchronized boolean hasActions() {
-        return !endings.isEmpty();
+        return !endings.isEmpty() || !looks.isEmpty();
     }
 
     /**
@@ -292,6 +296,23 @@ final class ServletRequestState {
         return passedAfterSecurity || (beforeSecurity && passedBeforeSecurity);
     }
 
+    /** The filter of the routes before Spring Security decides on the request. */
+    synchronized void arrive() {
+        arrived = true;
+    }
+
+    /**
+     * Returns whether the filter of the routes before Spring Security has decided on a request that goes on to an error page. The
+     * server itself may have rejected it, or an earlier filter: then the error page is the first that comes of it.
+     */
+    static boolean hasArrived(ServletRequest request) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasArrived();
+    }
+
+    private synchronized boolean hasArrived() {
+        return arrived;
+    }
+
     /**
      * The request goes on.
      *
@@ -346,31 +367,50 @@ final class ServletRequestState {
         return true;
     }
 
+    /**
+     * Looks at the response whenever it may be the last one: when it is complete, and at each end of the request, which goes on
+     * if the server has an error page for it.
+     */
+    synchronized void atEachEnd(Runnable look) {
+        if (looks.isEmpty()) {
+            looks = new ArrayList<>(1);
+        }
+        looks.add(look);
+    }
+
     /** The last byte of the response is about to be sent: the client may call again before the request has ended. */
     void complete() {
         List<Ending> due;
+        List<Runnable> known;
         synchronized (this) {
-            if (endings.isEmpty()) {
+            if (!hasActions()) {
                 return;
             }
+            known = isFollowed() ? List.copyOf(looks) : List.of();
             due = endings.stream().filter(ending -> ending.isDue.getAsBoolean()).toList();
-            endings.removeAll(due);
+            if (!due.isEmpty()) {
+                endings.removeAll(due);
+            }
         }
+        known.forEach(Runnable::run);
         due.forEach(ending -> ending.action.run());
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
         List<Ending> all;
+        List<Runnable> known;
         synchronized (this) {
             if (stopAlarm != null) {
                 heard();
             }
+            known = ended ? List.of() : List.copyOf(looks);
             ended = true;
             all = endings;
             endings = List.of();
         }
         try {
+            known.forEach(Runnable::run);
             all.forEach(ending -> ending.action.run());
         } finally {
             over = true;
