@@ -24,6 +24,7 @@ class MistakesTest {
             --rate-limit.limits.quotes.burst=-1          | burst is -1, but must be
             --rate-limit.limits.quotes.brust=10          | did you mean 'burst'?
             --rate-limit.limits.quotes.policy=waits      | waits
+            --rate-limit.limits.quotes.max-wait=5        | Add its unit
             --rate-limit.limits.quotes.key=clientIP      | clientIp
             --rate-limit.backend=redsi                   | did you mean 'redis'?
             --rate-limit.backend=redis                   | rate-limit-redis

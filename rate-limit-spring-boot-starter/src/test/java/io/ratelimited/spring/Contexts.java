@@ -4,6 +4,8 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.springframework.beans.factory.BeanFactory;
@@ -16,6 +18,7 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.util.TestPropertyValues;
+import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.core.env.Environment;
 import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.io.support.SpringFactoriesLoader;
@@ -71,15 +74,20 @@ public final class Contexts {
                 .bindOrCreate("rate-limit", RateLimitProperties.class);
     }
 
-    /** What all registered failure analysers make of a failure, in an application with properties. */
+    /**
+     * What all registered failure analysers make of a failure, in an application with properties. Those of one order are asked in
+     * the order of the class path, so here ours come last.
+     */
     public static FailureAnalysis analyse(Throwable failure, String... properties) {
         StandardEnvironment environment = new StandardEnvironment();
         TestPropertyValues.of(properties).applyTo(environment);
         ArgumentResolver arguments = ArgumentResolver.of(Environment.class, environment)
                 .and(BeanFactory.class, new DefaultListableBeanFactory());
-        return SpringFactoriesLoader.forDefaultResourceLocation()
-                .load(FailureAnalyzer.class, arguments, (type, name, ex) -> {})
-                .stream()
+        List<FailureAnalyzer> analysers = new ArrayList<>(SpringFactoriesLoader.forDefaultResourceLocation()
+                .load(FailureAnalyzer.class, arguments, (type, name, ex) -> {}));
+        analysers.sort(AnnotationAwareOrderComparator.INSTANCE.thenComparing(
+                analyser -> analyser.getClass().getName().startsWith("io.ratelimited")));
+        return analysers.stream()
                 .map(analyser -> analyser.analyze(failure))
                 .filter(Objects::nonNull)
                 .findFirst()

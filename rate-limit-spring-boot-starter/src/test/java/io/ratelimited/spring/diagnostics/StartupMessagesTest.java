@@ -170,6 +170,11 @@ class StartupMessagesTest {
                                 "Property rate-limit.limits[Good.call].max-wait is soon (",
                                 "), but must be a duration such as 500ms")
                         .and("[RL-102]"),
+                Mistake.of("a duration without its unit", Good.class)
+                        .with("rate-limit.limits[Good.call].max-wait=5")
+                        .tells(
+                                "Property rate-limit.limits[Good.call].max-wait is 5, but must be a duration such as 500ms")
+                        .and("Add its unit. [RL-102]"),
                 Mistake.of("a number that does not fit", Good.class)
                         .with("rate-limit.http.status=5000000000")
                         .tells("Property rate-limit.http.status is 5000000000 (", "), but must be a whole number"),
@@ -194,6 +199,13 @@ class StartupMessagesTest {
                                 "rate-limit.routes[0].limits=Good.call")
                         .tells("'Good.call' is invalid: rate is missing", "Origin: rate-limit.limits[Good.call].")
                         .and("repeat the values of a limit that an annotation defines. [RL-104]"),
+                Mistake.of("a pattern of a route that cannot be parsed", Good.class)
+                        .with(
+                                "rate-limit.limits.search.rate=5/s",
+                                "rate-limit.routes[0].path=/a*/**/b",
+                                "rate-limit.routes[0].limits=search")
+                        .tells("\"/a*/**/b\" is not a path pattern", "Origin: rate-limit.routes[0].path.")
+                        .and("Correct the pattern, as in /api/** or /users/{id}. [RL-112]"),
                 Mistake.of("a rate in the place of a limit")
                         .with("rate-limit.limits.search=100/s")
                         .tells("Property rate-limit.limits.search has nested properties, but no value: 100/s")
