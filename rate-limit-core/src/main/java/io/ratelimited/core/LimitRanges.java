@@ -32,8 +32,18 @@ final class LimitRanges {
                 "algorithm",
                 "must be one of " + Algorithm.all() + ", because only @RateLimited can leave it open",
                 algorithm);
+        // What the algorithm does not support first: with maxConcurrent alone, the algorithm is missing, not a rate.
         for (Attribute attribute : Attribute.values()) {
-            checkUse(algorithm, attribute, limit.stated(attribute));
+            Object value = limit.stated(attribute);
+            if (value != null && !algorithm.uses(attribute)) {
+                throw meaningless(algorithm, attribute, value);
+            }
+        }
+        for (Attribute attribute : Attribute.values()) {
+            if (limit.stated(attribute) == null && attribute.isRequiredBy(algorithm)) {
+                throw new InvalidLimitException(
+                        attribute.label(), "is missing, but " + algorithm + " needs it. Example: " + attribute.example);
+            }
         }
         if (limit.stated(Attribute.BURST) != null) {
             checkBurst(limit.burst(), algorithm.storesOneSecond() ? 0 : 1, limit.rate());
@@ -115,22 +125,15 @@ final class LimitRanges {
                 max);
     }
 
-    private static void checkUse(Algorithm algorithm, Attribute attribute, @Nullable Object value) {
-        boolean used = algorithm.uses(attribute);
-        if (value != null && !used) {
-            throw meaningless(algorithm, attribute, value);
-        }
-        if (value == null && attribute.isRequiredBy(algorithm)) {
-            throw new InvalidLimitException(
-                    attribute.label(), "is missing, but " + algorithm + " needs it. Example: " + attribute.example);
-        }
-    }
-
     static InvalidLimitException meaningless(Algorithm algorithm, Attribute attribute, Object value) {
         return new InvalidLimitException(
                 attribute.label(),
-                "is " + shown(value) + ", but " + algorithm + " does not support it"
-                        + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
+                "is " + shown(value) + ", but " + algorithm + " does not support it; "
+                        + switch (attribute) {
+                            case RATE -> "use maxConcurrent instead";
+                            case MAX_CONCURRENT -> "remove it, or use CONCURRENCY";
+                            default -> "remove it";
+                        });
     }
 
     private static void checkPriorities(List<String> priorities) {

@@ -72,7 +72,11 @@ class LimitTest {
                         .hasMessageStartingWith(attribute.label() + " is ")
                         .hasMessageContaining(", but " + algorithm + " does not support it")
                         .hasMessageEndingWith(
-                                attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it");
+                                switch (attribute) {
+                                    case RATE -> "; use maxConcurrent instead";
+                                    case MAX_CONCURRENT -> "; remove it, or use CONCURRENCY";
+                                    default -> "; remove it";
+                                });
             }
         }
     }
@@ -221,6 +225,10 @@ class LimitTest {
                 .hasMessage("maxConcurrent is missing, but CONCURRENCY needs it. Example: 20");
         assertThatThrownBy(() -> Limit.of("bare", Algorithm.WARM_UP).rate("1/s").build())
                 .hasMessage("warmup is missing, but WARM_UP needs it. Example: 10s");
+        assertThatThrownBy(() -> Limit.of("bare", Algorithm.TOKEN_BUCKET)
+                        .maxConcurrent(5)
+                        .build())
+                .hasMessage("maxConcurrent is 5, but TOKEN_BUCKET does not support it; remove it, or use CONCURRENCY");
         assertThatThrownBy(() -> Limit.of(" ", Algorithm.GCRA).rate("1/s").build())
                 .hasMessage("name is \" \", but must not be blank");
     }
