@@ -6,11 +6,13 @@ import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.SimilarName;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.springframework.beans.factory.SmartInitializingSingleton;
@@ -36,6 +38,7 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
 
     private static final LogText.Lines LOG = LogText.lines(IgnoredProperties.class);
 
+    /** Also found in environment variables with underscores for dashes, unlike other prefixes that are similar. */
     private static final List<String> PREFIXES =
             List.of("rate-limits", "rate-limiter", "rate-limiting", "rate-limited", "spring.rate-limit");
 
@@ -54,9 +57,13 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
     @Override
     public void afterSingletonsInstantiated() {
         Environment environment = context.getEnvironment();
-        for (String prefix : PREFIXES) {
+        Set<ConfigurationPropertyName> bound = bound(context);
+        Set<String> prefixes = new LinkedHashSet<>(PREFIXES);
+        prefixes.addAll(similarPrefixes(environment));
+        for (String prefix : prefixes) {
             for (String member : MEMBERS) {
-                if (isPresent(ConfigurationPropertyName.of(prefix + "." + member), environment)) {
+                ConfigurationPropertyName name = ConfigurationPropertyName.of(prefix + "." + member);
+                if (isPresent(name, environment) && bound.stream().noneMatch(name::isAncestorOf)) {
                     LOG.warn(
                             "Properties under " + prefix + "." + member + " have no effect, because nothing reads them."
                                     + " Rename the prefix to rate-limit." + member + ". [RL-271]");
@@ -73,6 +80,21 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
             ignored.keySet().removeAll(ignored(context.getParent()).keySet());
         }
         ignored.values().forEach(LOG::warn);
+    }
+
+    private static Set<String> similarPrefixes(Environment environment) {
+        Set<String> similar = new TreeSet<>();
+        for (ConfigurationPropertySource source : ConfigurationPropertySources.get(environment)) {
+            if (source instanceof IterableConfigurationPropertySource names) {
+                names.stream()
+                        .filter(name -> name.getNumberOfElements() > 1 && !KnownProperties.PREFIX.isAncestorOf(name))
+                        .map(name -> name.getElement(0, ConfigurationPropertyName.Form.DASHED))
+                        .filter(first -> SimilarName.find(first, Set.of(KnownProperties.PREFIX.toString()))
+                                .isPresent())
+                        .forEach(similar::add);
+            }
+        }
+        return similar;
     }
 
     private static boolean isPresent(ConfigurationPropertyName name, Environment environment) {

@@ -67,8 +67,9 @@ final class KnownProperties {
     }
 
     /**
-     * The nearest name that exists, if one is near: below the same parent or, for a property that is not part of a limit,
-     * anywhere outside of maps and lists. The same property of another branch would change other limits.
+     * The nearest name that exists, if one is near: below the same parent; that of a limit, if only {@code limits} is missing;
+     * or, for a property that is not part of a limit, anywhere outside of maps and lists. The same property of another branch
+     * would change other limits.
      */
     static Optional<String> similar(ConfigurationPropertyName name, Unknown unknown) {
         StringBuilder rest = new StringBuilder();
@@ -84,6 +85,12 @@ final class KnownProperties {
         Optional<String> sibling = SimilarName.find(unknown.element, unknown.siblings);
         if (sibling.isPresent() || unknown.isOfLimit()) {
             return sibling.map(near -> unknown.parent.append(near).toString());
+        }
+        ConfigurationPropertyName ofLimit = PREFIX.append("limits").append(name.subName(PREFIX.getNumberOfElements()));
+        if (ofLimit.getNumberOfElements() > 3
+                && unknown.parent.equals(PREFIX)
+                && unknown(ofLimit).isEmpty()) {
+            return Optional.of(ofLimit.toString());
         }
         Map<String, String> byLastElement = new TreeMap<>();
         for (String path : paths()) {

@@ -42,6 +42,8 @@ class IgnoredPropertiesTest {
             rate-limit.http.trustedProxy     | rate-limit.http.trusted-proxies
             rate-limit.headers               | rate-limit.http.headers
             rate-limit.redis.open-api        | rate-limit.http.open-api
+            rate-limit.search.rate           | rate-limit.limits.search.rate
+            rate-limit.orders.tiers.gold.key | rate-limit.limits.orders.tiers.gold.key
             """)
     void areWarnedOfWithTheNearestName(String name, String near, CapturedOutput output) {
         for (boolean enabled : List.of(true, false)) {

@@ -8,11 +8,16 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Configuration;
 
 /** Settings that are surely mistakes: each fails startup or logs a warning that says what to write. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -36,14 +41,24 @@ class MistakesTest {
                         .doesNotContain("'open'"));
     }
 
-    @Test
-    void aPrefixWithAnSTooManyIsWarnedOf(CapturedOutput output) {
+    @ParameterizedTest
+    @ValueSource(strings = {"rate-limits", "rate-limt", "rat-limit", "rate-lmiit", "spring.rate-limit"})
+    void aPrefixThatLooksLikeOursIsWarnedOf(String prefix, CapturedOutput output) {
         application
-                .withPropertyValues("rate-limits.limits.search.rate=1/s")
+                .withPropertyValues(prefix + ".limits.search.rate=1/s")
                 .run(context -> assertThat(output)
-                        .contains(
-                                "Properties under rate-limits.limits have no effect, because nothing reads them. Rename"
-                                        + " the prefix to rate-limit.limits. [RL-271]"));
+                        .containsOnlyOnce("Properties under " + prefix + ".limits have no effect, because nothing reads"
+                                + " them. Rename the prefix to rate-limit.limits. [RL-271]"));
+    }
+
+    @Test
+    void aPrefixThatLooksLikeOursAndIsOfTheApplicationIsNotWarnedOf(CapturedOutput output) {
+        application
+                .withUserConfiguration(OfApplication.class)
+                .withPropertyValues("rate-limiter.http.color=red", "date-limit.http.color=red")
+                .run(context -> assertThat(output)
+                        .contains("Properties under date-limit.http")
+                        .doesNotContain("rate-limiter"));
     }
 
     /** Each instance would silently enforce all of each limit. */
@@ -110,6 +125,13 @@ class MistakesTest {
             assertThat(remedy(context.getStartupFailure())).contains("[RL-105]");
         });
     }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableConfigurationProperties(Own.class)
+    static class OfApplication {}
+
+    @ConfigurationProperties("rate-limiter.http")
+    record Own(String color) {}
 
     private static String remedy(Throwable failure) {
         Throwable cause = failure;
