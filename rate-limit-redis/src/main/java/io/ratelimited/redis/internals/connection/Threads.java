@@ -246,7 +246,7 @@ public final class Threads implements AutoCloseable {
         });
         FutureTask<?> begun = new FutureTask<>(begin, null);
         Runnable cancelBound = later(boundMillis, () -> {
-            result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms"));
+            result.completeExceptionally(new TimeoutException("no response within " + boundMillis + " ms"));
             begun.cancel(true);
         });
         result.whenComplete((value, failure) -> cancelBound.run());

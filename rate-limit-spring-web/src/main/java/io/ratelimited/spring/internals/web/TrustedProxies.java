@@ -39,7 +39,12 @@ public record TrustedProxies(int hops, List<Network> networks) {
             return null;
         }
         String first = written.get(0).strip();
-        if (written.size() == 1 && HOPS.matcher(first).matches()) {
+        boolean counted =
+                written.stream().anyMatch(each -> HOPS.matcher(each.strip()).matches());
+        if (counted && written.size() > 1) {
+            throw invalid(String.join(", ", written));
+        }
+        if (counted) {
             int hops = Integer.parseInt(first);
             if (hops < 1 || hops > 100) {
                 throw InvalidRateLimitException.ofProperty(PROPERTY, "must be from 1 to 100 hops", hops);
@@ -53,10 +58,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
     private static Network network(String written) {
         Network network = Network.of(written);
         if (network == null) {
-            throw InvalidRateLimitException.ofProperty(
-                    PROPERTY,
-                    "must be one number of hops, such as 1, or networks, such as 10.0.0.0/8 and 2001:db8::/32",
-                    '"' + written + '"');
+            throw invalid(written);
         }
         if (network.length() == 0) {
             throw InvalidRateLimitException.ofProperty(
@@ -66,6 +68,13 @@ public record TrustedProxies(int hops, List<Network> networks) {
                     '"' + written + '"');
         }
         return network;
+    }
+
+    private static InvalidRateLimitException invalid(String written) {
+        return InvalidRateLimitException.ofProperty(
+                PROPERTY,
+                "must be one number of hops, such as 1, or networks, such as 10.0.0.0/8 and 2001:db8::/32",
+                '"' + written + '"');
     }
 
     /**

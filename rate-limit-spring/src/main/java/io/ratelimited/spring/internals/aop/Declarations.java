@@ -269,7 +269,8 @@ public final class Declarations {
         try {
             all = annotations.stream(RateLimited.class).toList();
         } catch (AnnotationConfigurationException ex) {
-            throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation. [RL-109]");
+            String problem = String.valueOf(ex.getMessage()).replaceFirst("\\.$", "");
+            throw new InvalidRateLimitException(problem, "Correct the annotation. [RL-109]");
         }
         if (all.size() < 2) {
             return all;

@@ -107,7 +107,7 @@ public final class AsyncCalls {
                 entered.join().cancel();
             }
         } catch (RuntimeException | Error ex) {
-            LOG.warn("the permits of a call that is not made could not be given back", ex);
+            LOG.warn("the permits of a call that is not made could not be refunded", ex);
         }
     }
 

@@ -65,13 +65,10 @@ public final class CallRoot {
         return request;
     }
 
-    /** The failure to read a word of requests in a call that is not part of one. */
+    /** The failure to read a word of requests in a call that is not part of one; short enough for a message that quotes it. */
     static IllegalStateException notInRequest(String word) {
-        return new IllegalStateException(word
-                + " is only known in a servlet or WebFlux request, and this call is not part of one. In a task or a message"
-                + " listener use an argument as the key, such as #user, or principal (on"
-                + " WebFlux let the method return a Mono or suspend, or add io.micrometer:context-propagation and"
-                + " set spring.reactor.context-propagation=auto; in a coroutine also call it in"
-                + " withContext(PropagationContextElement()))");
+        return new IllegalStateException(
+                word + " is only known in a request. Use an argument such as #user; on WebFlux, return a Mono, or add"
+                        + " io.micrometer:context-propagation with spring.reactor.context-propagation: auto");
     }
 }

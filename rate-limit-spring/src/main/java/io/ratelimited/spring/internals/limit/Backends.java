@@ -138,7 +138,7 @@ final class Backends {
     private String remedy(String backend) {
         return backend.equals("redis")
                 ? REDIS_REMEDY + " [RL-111]"
-                : "Use one of " + factories.keySet() + ", or declare a bean of type " + LimiterFactory.class.getName()
+                : "Use one of " + known() + ", or declare a bean of type " + LimiterFactory.class.getName()
                         + " whose backend() returns \"" + backend + "\". [RL-111]";
     }
 
@@ -147,14 +147,18 @@ final class Backends {
             return "has no value";
         }
         if (!backend.equals("redis")) {
-            // Nothing of Redis is made unless a property names it, so a misspelled name must not hide it.
-            Set<String> known = new TreeSet<>(factories.keySet());
-            known.add("redis");
-            return "is " + backend + ", but there is no backend of this name" + SimilarName.hint(backend, known)
-                    + "; there are " + factories.keySet();
+            return "is " + backend + ", but there is no backend of this name" + SimilarName.hint(backend, known())
+                    + "; there are " + known();
         }
         String lacking = lackingOfRedis();
         return "is redis, but " + (lacking == null ? "nothing provides it" : lacking + " is not on the class path");
+    }
+
+    /** With that of Redis, of which nothing is made unless a property names it: a misspelled name must not hide it. */
+    private Set<String> known() {
+        Set<String> known = new TreeSet<>(factories.keySet());
+        known.add("redis");
+        return known;
     }
 
     private static @Nullable String lackingOfRedis() {

@@ -207,10 +207,11 @@ class KeysTest {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.web())
-                    .withMessageContaining("clientIp is only known in a servlet or WebFlux request");
+                    .withMessageContaining("clientIp is only known in a request");
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.header())
-                    .withMessageContaining("header('X-Api-Key') is only known in a servlet or WebFlux request");
+                    .withMessageContaining("header('X-Api-Key') is only known in a request")
+                    .withMessageContaining("context-propagation: auto; the call was not made");
         });
     }
 

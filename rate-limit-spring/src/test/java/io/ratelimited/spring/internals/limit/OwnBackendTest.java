@@ -56,8 +56,10 @@ class OwnBackendTest {
             assertThat(analysis.getDescription())
                     .contains("rate-limit.backend is share-memory")
                     .contains("did you mean 'shared-memory'?")
-                    .contains("there are [memory, shared-memory]");
-            assertThat(analysis.getAction()).contains("memory, shared-memory").contains("LimiterFactory");
+                    .contains("there are [memory, redis, shared-memory]");
+            assertThat(analysis.getAction())
+                    .contains("memory, redis, shared-memory")
+                    .contains("LimiterFactory");
         });
     }
 
@@ -71,7 +73,7 @@ class OwnBackendTest {
                     .run(context -> assertThat(
                                     Explanation.of(context.getStartupFailure()).getDescription())
                             .as(property)
-                            .contains("is redsi", "did you mean 'redis'?", "there are [memory]"));
+                            .contains("is redsi", "did you mean 'redis'?", "there are [memory, redis]"));
         }
     }
 
@@ -81,7 +83,7 @@ class OwnBackendTest {
                 .run(context -> assertThat(
                                 Explanation.of(context.getStartupFailure()).getDescription())
                         .contains("orders", "rate-limit.limits.orders.backend", "backend is tape")
-                        .contains("there are [memory, shared-memory]"));
+                        .contains("there are [memory, redis, shared-memory]"));
     }
 
     @Test
