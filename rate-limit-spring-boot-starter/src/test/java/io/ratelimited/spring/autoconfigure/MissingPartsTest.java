@@ -160,12 +160,19 @@ class MissingPartsTest {
     @Import({OwnAutoConfigurations.class, Limited.class})
     public static class Application {
 
+        /** Of the web application with the same configuration. */
+        private static final String[] ROUTE = {
+            "--rate-limit.limits.api.rate=5/m",
+            "--rate-limit.routes[0].path=/api/**",
+            "--rate-limit.routes[0].limits=api"
+        };
+
         /** What becomes of calls of an application. */
         public static String outcome() {
             SpringApplication application = new SpringApplication(Application.class);
             application.setWebApplicationType(WebApplicationType.NONE);
             application.setBannerMode(Banner.Mode.OFF);
-            try (ConfigurableApplicationContext context = application.run()) {
+            try (ConfigurableApplicationContext context = application.run(ROUTE)) {
                 Limited bean = context.getBean(Limited.class);
                 bean.call("a");
                 bean.call("b");

@@ -24,6 +24,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.util.ClassUtils;
 
 /**
  * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
@@ -36,6 +37,10 @@ public final class RouteLimits implements EveryRequest {
 
     /** Where the filter of the routes after Spring Security stands, unless that stands behind it. */
     public static final int AFTER_SECURITY = -90;
+
+    /** Without Spring Web, no path can be parsed, and no request is served: {@link UncountedRoutes} warns of the routes. */
+    private static final boolean WEB = ClassUtils.isPresent(
+            "org.springframework.web.util.pattern.PathPattern", RouteLimits.class.getClassLoader());
 
     private final List<Route> routes;
     private final LimitRegistry registry;
@@ -57,7 +62,7 @@ public final class RouteLimits implements EveryRequest {
             LimitRegistry registry,
             LimitEnforcer enforcer,
             ConfigurableBeanFactory beans) {
-        List<RouteProperties> all = properties == null ? List.of() : properties;
+        List<RouteProperties> all = properties == null || !WEB ? List.of() : properties;
         RouteLimits limits = new RouteLimits(
                 IntStream.range(0, all.size())
                         .mapToObj(i -> Route.of("rate-limit.routes[" + i + "]", all.get(i), registry, beans))
