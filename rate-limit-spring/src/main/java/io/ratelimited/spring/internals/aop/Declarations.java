@@ -245,6 +245,11 @@ public final class Declarations {
                 : all(found, method, userClass, true);
     }
 
+    /** Returns whether a class, or one that it inherits from, has an annotation. */
+    public static boolean areOnClass(Class<?> userClass) {
+        return !ON_CLASS.get(userClass).isEmpty();
+    }
+
     /** Returns whether the container calls a method to make a bean. */
     public static boolean makesBean(Method method) {
         return AnnotatedElementUtils.hasAnnotation(method, Bean.class);

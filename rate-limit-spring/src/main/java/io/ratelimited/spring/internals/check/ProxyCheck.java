@@ -132,6 +132,15 @@ record ProxyCheck(Class<?> type, Map<Method, LimitedMethod> limited) {
                             : " limits public methods only, and not " + hidden + ": make them public, annotate")
                     + " them, or exempt them with @RateLimitExempt. [RL-203]");
         }
+        List<String> factories = BeanTypes.methods(type).stream()
+                .filter(Declarations::makesBean)
+                .map(Method::getName)
+                .sorted()
+                .toList();
+        if (limited.isEmpty() && !factories.isEmpty() && Declarations.areOnClass(type)) {
+            LOG.warn("@RateLimited on " + type.getName() + " limits no call, because " + factories
+                    + " create beans: annotate the methods of the beans. [RL-203]");
+        }
     }
 
     /** Warns of annotations on interfaces and superclasses that do not apply, because others do. */

@@ -35,6 +35,7 @@ import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.event.ApplicationEventMulticaster;
 import org.springframework.context.event.SimpleApplicationEventMulticaster;
@@ -257,6 +258,14 @@ class UnlimitedCallsTest {
         runner.withBean(PartlyHidden.class)
                 .run(context -> assertThat(output)
                         .containsOnlyOnce("$PartlyHidden limits public methods only, and not [handle]"));
+    }
+
+    @Test
+    void aLimitedClassThatOnlyMakesBeansIsWarnedOf(CapturedLog output) {
+        runner.withUserConfiguration(OnlyBeans.class)
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("$OnlyBeans limits no call, because [made] create beans: annotate the"
+                                + " methods of the beans. [RL-203]"));
     }
 
     @Test
@@ -554,6 +563,16 @@ class UnlimitedCallsTest {
         public void own() {}
 
         void instead() {}
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @RateLimited(rate = "1/h")
+    static class OnlyBeans {
+
+        @Bean
+        String made() {
+            return "made";
+        }
     }
 
     @RateLimited(rate = "1/h")
