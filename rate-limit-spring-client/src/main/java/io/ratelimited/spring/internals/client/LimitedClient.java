@@ -282,7 +282,7 @@ public final class LimitedClient {
         try {
             long epochMillis = TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos());
             return Objects.requireNonNull(reader.read(status, fields, epochMillis), "the reader returns null");
-        } catch (RuntimeException ex) {
+        } catch (RuntimeException | Error ex) {
             if (readerFailed.compareAndSet(false, true)) {
                 LOG.warn(
                         "Client '" + name + "' ignores the headers of a response, because they cannot be read: " + ex,

@@ -873,7 +873,10 @@ class ClientAttacksTest {
         return Stream.of(
                 (status, fields, epochMillis) -> null,
                 (status, fields, epochMillis) ->
-                        new ResponseLimits(0, List.of(new ResponseLimits.Quota(null, 10, 9, 1_000, 1_000))));
+                        new ResponseLimits(0, List.of(new ResponseLimits.Quota(null, 10, 9, 1_000, 1_000))),
+                (status, fields, epochMillis) -> {
+                    throw new NoClassDefFoundError("a/library/of/the/Reader");
+                });
     }
 
     @ParameterizedTest
