@@ -28,6 +28,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import okhttp3.Cache;
+import okhttp3.CacheControl;
 import okhttp3.Call;
 import okhttp3.Callback;
 import okhttp3.Interceptor;
@@ -351,6 +352,24 @@ class OkHttpTest {
                                         .remaining())
                                 .isEqualTo(6);
                     }
+                });
+    }
+
+    @Test
+    void aCallThatMayOnlyBeAnsweredByTheCacheTakesNoPermit() {
+        runner("rate-limit.clients.model.limits=scarce", "rate-limit.limits.scarce.rate=1/h")
+                .run(context -> {
+                    Request stored = new Request.Builder()
+                            .url("http://localhost/a")
+                            .cacheControl(CacheControl.FORCE_CACHE)
+                            .build();
+                    try (Response missing = client(context).newCall(stored).execute()) {
+                        assertThat(missing.code()).isEqualTo(504);
+                    }
+                    assertThat(context.getBean(RateLimits.class)
+                                    .peek("scarce", null)
+                                    .remaining())
+                            .isEqualTo(1);
                 });
     }
 

@@ -79,8 +79,11 @@ public final class OkHttpInterceptor implements RateLimitInterceptor, SmartIniti
         return isOfCache(response) && (before == null || isOfCacheAlone(before));
     }
 
+    /** A request that must not use the network gets 504 without a stored response. */
     private static boolean isOfCache(Response response) {
-        return response.cacheResponse() != null && response.networkResponse() == null;
+        return response.networkResponse() == null
+                && (response.cacheResponse() != null
+                        || response.request().cacheControl().onlyIfCached());
     }
 
     /** The headers that the service has sent now: those of a stored response that it has confirmed are old. */
