@@ -1,6 +1,7 @@
 package io.ratelimited.spring.autoconfigure.client;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
@@ -57,9 +58,11 @@ import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.http.client.reactive.ReactorClientHttpConnector;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.client.RestClientException;
 import org.springframework.web.client.RestClientResponseException;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.WebClient;
+import org.springframework.web.reactive.function.client.WebClientRequestException;
 import org.springframework.web.reactive.function.client.WebClientResponseException;
 import org.springframework.web.service.annotation.GetExchange;
 import org.springframework.web.service.annotation.PostExchange;
@@ -206,6 +209,10 @@ class OneAnswerTest {
         String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
         seen.add(exchange.getRequestMethod().equals("GET") ? path + body : "POST " + path + " " + body);
         int status = 200;
+        if (path.endsWith("/lost")) {
+            exchange.close();
+            return;
+        }
         switch (path.replaceAll("/\\d+$", "")) {
             case "/download" -> {
                 status = seen.stream().filter(path::equals).count() == 1 ? 429 : 302;
@@ -303,6 +310,21 @@ class OneAnswerTest {
             for (int i = 3; i < 24; i++) {
                 assertThat(calls.applyAsInt("/export/" + i)).isEqualTo(REJECTED);
                 assertThat(calls.applyAsInt("/other/" + i)).isEqualTo(200);
+            }
+        });
+    }
+
+    /** The libraries of the JDK may send such a call again, and have no setting for it. */
+    @ParameterizedTest
+    @EnumSource(mode = EnumSource.Mode.MATCH_NONE, names = ".*_(JDK|SIMPLE)")
+    void aCallWhoseConnectionIsLostIsSentOnce(Client client) {
+        with(client, calls -> {
+            assertThat(calls.applyAsInt("/other")).isEqualTo(200);
+            for (String path : List.of("/lost", "/post/lost")) {
+                seen.clear();
+                assertThatThrownBy(() -> calls.applyAsInt(path))
+                        .isInstanceOfAny(RestClientException.class, WebClientRequestException.class);
+                assertThat(seen).hasSize(1);
             }
         });
     }
