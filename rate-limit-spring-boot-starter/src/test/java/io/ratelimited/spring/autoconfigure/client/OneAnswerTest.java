@@ -20,6 +20,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntSupplier;
 import java.util.function.ToIntFunction;
 import org.junit.jupiter.api.AfterEach;
@@ -52,6 +53,7 @@ import org.springframework.boot.webclient.autoconfigure.service.ReactiveHttpServ
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.annotation.Order;
 import org.springframework.http.ResponseEntity;
 import org.springframework.http.client.JdkClientHttpRequestFactory;
 import org.springframework.http.client.ReactorResourceFactory;
@@ -61,9 +63,12 @@ import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestClientException;
 import org.springframework.web.client.RestClientResponseException;
 import org.springframework.web.client.RestTemplate;
+import org.springframework.web.client.support.RestClientHttpServiceGroupConfigurer;
+import org.springframework.web.reactive.function.client.ClientRequest;
 import org.springframework.web.reactive.function.client.WebClient;
 import org.springframework.web.reactive.function.client.WebClientRequestException;
 import org.springframework.web.reactive.function.client.WebClientResponseException;
+import org.springframework.web.reactive.function.client.support.WebClientHttpServiceGroupConfigurer;
 import org.springframework.web.service.annotation.GetExchange;
 import org.springframework.web.service.annotation.PostExchange;
 import org.springframework.web.service.registry.HttpServiceGroup;
@@ -279,6 +284,48 @@ class OneAnswerTest {
                         client.library,
                         "rate-limit.clients.partner.hosts=localhost",
                         "rate-limit.clients.partner.policy=reject");
+    }
+
+    /** Authorizes each call of a group with another account, before Spring Boot applies its customizers, whose order is 0. */
+    @Configuration(proxyBeanMethods = false)
+    static class AuthorizedGroups {
+
+        private final AtomicInteger accounts = new AtomicInteger();
+
+        private String account() {
+            return "account " + accounts.incrementAndGet();
+        }
+
+        @Bean
+        @Order(-1)
+        RestClientHttpServiceGroupConfigurer blockingAccounts() {
+            return groups ->
+                    groups.forEachClient((group, builder) -> builder.requestInterceptor((request, body, execution) -> {
+                        request.getHeaders().set("X-Account", account());
+                        return execution.execute(request, body);
+                    }));
+        }
+
+        @Bean
+        @Order(-1)
+        WebClientHttpServiceGroupConfigurer reactiveAccounts() {
+            return groups -> groups.forEachClient((group, builder) -> builder.filter((request, next) -> next.exchange(
+                    ClientRequest.from(request).header("X-Account", account()).build())));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"GROUP_JDK", "REACTIVE_GROUP_JETTY"})
+    void headersThatAGroupIsGivenBeforeTheCustomizersAreThereForTheKey(Client client) {
+        runner(client)
+                .withUserConfiguration(AuthorizedGroups.class)
+                .withPropertyValues("rate-limit.clients.partner.key=header('X-Account')")
+                .run(context -> {
+                    ToIntFunction<String> calls = client.calls(context, partner);
+                    for (int i = 0; i < 3; i++) {
+                        assertThat(calls.applyAsInt("/export")).isEqualTo(200);
+                    }
+                });
     }
 
     @ParameterizedTest
