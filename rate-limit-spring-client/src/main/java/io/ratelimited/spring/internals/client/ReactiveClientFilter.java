@@ -60,7 +60,7 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction, Smart
             // word.
             AtomicBoolean claimed = new AtomicBoolean();
             return turn(entered, client, caller)
-                    .flatMap(call -> claimed.compareAndSet(false, true) ? exchange(call, request, next) : Mono.empty())
+                    .flatMap(call -> claimed.compareAndSet(false, true) ? exchange(call, request, next) : Mono.never())
                     .doFinally(end -> {
                         if (claimed.compareAndSet(false, true)) {
                             entered.cancel(false);
@@ -70,13 +70,15 @@ public final class ReactiveClientFilter implements ExchangeFilterFunction, Smart
         });
     }
 
+    /** Does not complete if the subscription is cancelled meanwhile, as Reactor may: {@code WebClient} expects a response then. */
     private static Mono<ClientCall> turn(
             CompletableFuture<ClientCall> entered, LimitedClient client, @Nullable CurrentRequest caller) {
         Mono<ClientCall> turn = Mono.fromFuture(entered);
         return entered.isDone()
                 ? turn
                 : turn.publishOn(Schedulers.fromExecutor(
-                        client.enforcer().continuations().ofSubscriber(caller)));
+                                client.enforcer().continuations().ofSubscriber(caller)))
+                        .switchIfEmpty(Mono.never());
     }
 
     private static Mono<ClientResponse> exchange(ClientCall call, ClientRequest request, ExchangeFunction next) {

@@ -5,10 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.ratelimited.core.testing.ManualTicker;
 import java.net.URI;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.core.task.TaskDecorator;
 import org.springframework.http.HttpMethod;
@@ -22,6 +25,8 @@ import reactor.core.publisher.Mono;
 
 /** Subscriptions that end between the decision about a call and its request: nothing is sent, and nothing stays in flight. */
 class ReactiveClientFilterTest {
+
+    private static final int RACES = 500;
 
     private static final ClientRequest REQUEST = ClientRequest.create(
                     HttpMethod.GET, URI.create("https://partner.example/"))
@@ -84,10 +89,38 @@ class ReactiveClientFilterTest {
         });
     }
 
+    /** For a call without a response, {@code WebClient} has an error, which would be logged: nobody waits for it any more. */
+    @Test
+    @Tag("slow")
+    void aCallThatIsCancelledAsItsTurnComesDoesNotCompleteWithoutAResponse() {
+        run(filter -> {
+            AtomicBoolean completed = new AtomicBoolean();
+            Mono<Void> call = filter.filter(REQUEST, ANSWERED)
+                    .switchIfEmpty(Mono.defer(() -> {
+                        completed.set(true);
+                        return Mono.never();
+                    }))
+                    .flatMap(ClientResponse::releaseBody);
+            for (int i = 0; i < RACES; i++) {
+                Disposable first =
+                        filter.filter(REQUEST, request -> Mono.never()).subscribe();
+                Disposable second = call.subscribe();
+                CompletableFuture<Void> turn = CompletableFuture.runAsync(first::dispose);
+                for (int spin = 0; spin < i % 200; spin++) {
+                    Thread.onSpinWait();
+                }
+                second.dispose();
+                turn.orTimeout(20, TimeUnit.SECONDS).join();
+                assertThat(status(filter)).isEqualTo(HttpStatus.OK);
+                assertThat(completed).as("race %s", i).isFalse();
+            }
+        });
+    }
+
     /** Of a call that waits for as long as it has to, without moving the clock. */
     private static Object status(ExchangeFilterFunction filter) {
         return filter.filter(REQUEST, ANSWERED)
-                .map(ClientResponse::statusCode)
+                .flatMap(response -> response.releaseBody().thenReturn(response.statusCode()))
                 .toFuture()
                 .orTimeout(20, TimeUnit.SECONDS)
                 .join();
