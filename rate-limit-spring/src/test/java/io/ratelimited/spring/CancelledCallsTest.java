@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -118,15 +119,23 @@ final class CancelledCallsTest {
         race(service.stream());
     }
 
-    /** Lets the turn of a waiting call come on one thread, and cancels the call on another. */
-    private void race(Publisher<?> call) throws Exception {
+    /**
+     * Lets the turn of a waiting call come on one thread, and cancels the call on another. A call that is not made has no result:
+     * it does not complete as one that has found nothing.
+     */
+    private void race(Publisher<Integer> call) throws Exception {
+        AtomicBoolean empty = new AtomicBoolean();
+        Flux<Integer> raced = Flux.from(call).switchIfEmpty(Flux.defer(() -> {
+            empty.set(true);
+            return Flux.never();
+        }));
         Scheduler timer = Schedulers.newSingle("turns");
         CyclicBarrier gate = new CyclicBarrier(2);
         try {
             for (int i = 0; i < RACES; i++) {
                 Flux.from(call).blockLast();
                 int before = service.calls().get();
-                Disposable waiting = Flux.from(call).subscribe();
+                Disposable waiting = raced.subscribe();
                 CompletableFuture<Void> turn = new CompletableFuture<>();
                 timer.schedule(() -> {
                     await(gate);
@@ -145,6 +154,7 @@ final class CancelledCallsTest {
                 }
                 int made = service.calls().get() - before;
                 assertThat(made + remaining()).as("race %s", i).isEqualTo(1);
+                assertThat(empty).as("race %s", i).isFalse();
                 ticker.advance(Duration.ofSeconds(1));
             }
         } finally {

@@ -304,7 +304,10 @@ final class ReactiveCalls implements LimitedCall {
             end(cancelled ? new CancellationException("the subscription was cancelled") : null, cancelled);
         }
 
-        /** Goes on as part of the request, where {@link Continuations#ofSubscriber} says. */
+        /**
+         * Goes on as part of the request, where {@link Continuations#ofSubscriber} says. Does not complete if the subscription is
+         * cancelled meanwhile, as Reactor may: a call that is not made has no result.
+         */
         private Mono<Publisher<?>> later() {
             Executor there = method.enforcer().continuations().ofSubscriber(request);
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
@@ -315,7 +318,8 @@ final class ReactiveCalls implements LimitedCall {
             });
             return Mono.fromFuture(decided, true)
                     .publishOn(Schedulers.fromExecutor(there))
-                    .map(done -> admitted());
+                    .<Publisher<?>>map(done -> admitted())
+                    .switchIfEmpty(Mono.never());
         }
 
         /** The publisher to subscribe to once the decision is known. */
@@ -331,7 +335,7 @@ final class ReactiveCalls implements LimitedCall {
         private Publisher<?> proceed() {
             if (!PHASE.compareAndSet(this, Phase.ENTERING, Phase.STARTED)) {
                 // Cancelled meanwhile: the permits have been given back.
-                return Mono.empty();
+                return Mono.never();
             }
             try {
                 return publisher(call.proceed());
