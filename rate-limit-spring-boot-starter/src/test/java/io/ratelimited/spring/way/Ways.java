@@ -10,7 +10,7 @@ import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRequestAutoConfiguration;
-import jakarta.servlet.Filter;
+import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
 import java.lang.management.ManagementFactory;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -18,6 +18,7 @@ import java.util.concurrent.Callable;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.boot.webmvc.autoconfigure.DispatcherServletAutoConfiguration;
 import org.springframework.boot.webmvc.autoconfigure.WebMvcAutoConfiguration;
 import org.springframework.test.web.servlet.MockMvc;
@@ -54,7 +55,12 @@ public final class Ways implements Callable<Map<String, Map<String, Integer>>> {
                 .run(context -> {
                     Service service = context.getBean(Service.class);
                     DefaultMockMvcBuilder builder = MockMvcBuilders.webAppContextSetup(context);
-                    context.getBeanProvider(Filter.class).orderedStream().forEach(builder::addFilters);
+                    context.getBeanProvider(FilterRegistrationBean.class)
+                            .orderedStream()
+                            .filter(registered -> registered.isEnabled())
+                            .map(registered -> registered.getFilter())
+                            .filter(RateLimitFilter.class::isInstance)
+                            .forEach(builder::addFilters);
                     MockMvc mvc = builder.build();
                     ways.put("plain", after(service::plain));
                     ways.put("two", after(service::two));

@@ -87,6 +87,22 @@ class NothingLimitedTest {
         });
     }
 
+    @Test
+    void theFilterBeforeSpringSecurityIsThereForItsRoutesOnly() {
+        runner.withPropertyValues("rate-limit.limits.search.rate=5/m")
+                .run(context -> assertThat(standsBeforeSecurity(context)).isFalse());
+        runner.withPropertyValues(
+                        "rate-limit.limits.search.rate=5/m",
+                        "rate-limit.routes[0].path=/**",
+                        "rate-limit.routes[0].limits=search")
+                .run(context -> assertThat(standsBeforeSecurity(context)).isTrue());
+    }
+
+    private static boolean standsBeforeSecurity(ApplicationContext context) {
+        return context.getBean("io.ratelimited.rateLimitBeforeSecurityFilterDispatches", FilterRegistrationBean.class)
+                .isEnabled();
+    }
+
     private static List<Filter> filters(ApplicationContext context) {
         List<Filter> filters =
                 new ArrayList<>(context.getBeansOfType(RateLimitFilter.class).values());

@@ -186,13 +186,15 @@ public final class ServletRateLimitAutoConfiguration {
 
     @InternalBean("io.ratelimited.rateLimitBeforeSecurityFilterDispatches")
     FilterRegistrationBean<RateLimitFilter> rateLimitBeforeSecurityFilterDispatches(
-            @Qualifier("io.ratelimited.rateLimitBeforeSecurityFilter") RateLimitFilter filter) {
-        return routes(
+            @Qualifier("io.ratelimited.rateLimitBeforeSecurityFilter") RateLimitFilter filter, RoutePatterns routes) {
+        FilterRegistrationBean<RateLimitFilter> registered = routes(
                 filter,
                 "io.ratelimited.rateLimitBeforeSecurityFilter",
                 DispatcherType.ASYNC,
                 DispatcherType.FORWARD,
                 DispatcherType.ERROR);
+        registered.setEnabled(!routes.isEmpty(true));
+        return registered;
     }
 
     /**

@@ -31,8 +31,8 @@ import org.springframework.web.cors.CorsUtils;
  * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. A request that
  * an earlier filter has forwarded comes here by its forward, one that it has suspended by its asynchronous dispatch, and one that
  * it or the server has rejected by the dispatch to its error page, where later filters may still check credentials. There are
- * two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
- * know the principal.
+ * two: before the filters of Spring Security, so that every request is counted, if there are such routes; and after them, for
+ * routes that need to know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
@@ -90,11 +90,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         if (noRoutes) {
-            if (beforeSecurity) {
-                chain.doFilter(request, response);
-            } else {
-                proceed(httpRequest, httpResponse, chain, requests.of(httpRequest, httpResponse), null, null);
-            }
+            proceed(httpRequest, httpResponse, chain, requests.of(httpRequest, httpResponse), null, null);
             return;
         }
         RequestPaths paths = ServletPaths.of(httpRequest);
