@@ -144,7 +144,7 @@ final class LocalFallback {
                                         : owed);
             }
             counted.settle(end);
-            return reply(current, decided.decision(), permits);
+            return () -> reply(current, decided.decision(), permits);
         };
         Runnable keep = () -> {
             if (counted.violates(false)) {

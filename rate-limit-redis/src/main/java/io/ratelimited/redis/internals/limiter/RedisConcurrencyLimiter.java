@@ -135,7 +135,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
                 reply,
                 end -> {
                     if (end.excess() == 0 && end.reserved() == 0 && !end.mayBlock()) {
-                        return reply;
+                        return () -> reply;
                     }
                     throw Permits.nothingToCharge(limit().name());
                 },

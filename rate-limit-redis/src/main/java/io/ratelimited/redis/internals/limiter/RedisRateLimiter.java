@@ -223,7 +223,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 giveBack(name, -end.excess(), reply, end.undecided() ? reply.decidedAt() : 0);
             }
             blocks.charged(parameters(), text, name, end, wanted, reservedAt, reply);
-            return reply.settled(end.excess(), end.elapsed());
+            return () -> reply.settled(end.excess(), end.elapsed());
         };
         Runnable keep = text != null && wanted.undecided() && wanted.permits() > 0 && isHeld(reply)
                 ? () -> blocks.kept(reply.parameters(), text, name, reply.decidedAt())

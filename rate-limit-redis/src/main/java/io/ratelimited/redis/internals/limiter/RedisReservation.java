@@ -7,6 +7,7 @@ import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.internals.Permits;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Permits taken in Redis, or the refusal to. Its wait counts from the arrival of the reply: never too short. */
@@ -40,8 +41,8 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     /** Settles a call, at most once after it was released. */
     interface Charge {
 
-        /** Returns the decision with the budget as it is now. */
-        ScriptReply settle(Settlement end);
+        /** Returns the decision with the budget as it is then, which is found only if somebody asks for it. */
+        Supplier<ScriptReply> settle(Settlement end);
     }
 
     private final Ticker ticker;
@@ -157,7 +158,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
         boolean first = end.compareAndSet(End.OPEN, End.SETTLED);
         if (first || end.compareAndSet(End.RELEASED, End.SETTLED)) {
             long reserved = Math.min(cost, permits) - (first ? 0 : permits);
-            reply = charge.settle(settlement(excess, reserved, mayBlock));
+            reply = charge.settle(settlement(excess, reserved, mayBlock)).get();
         }
     }
 

@@ -323,7 +323,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return fixed == null
                 ? reserveLocally(text, wanted)
                 : new RedisReservation(
-                        context.ticker(), waitingRoom, text, wanted.permits(), fixed, end -> fixed, null);
+                        context.ticker(), waitingRoom, text, wanted.permits(), fixed, end -> () -> fixed, null);
     }
 
     /** Returns the decision that {@link #reserveWithoutRedis} would make. */
