@@ -31,6 +31,7 @@ final class ScriptParameters {
     /** Names the algorithm, and how it counts. */
     private final String keyEnd;
 
+    private final boolean constant;
     private final double maxPermits;
     /** Those of all callers; null for these. */
     private final @Nullable ScriptParameters whole;
@@ -54,6 +55,7 @@ final class ScriptParameters {
         this.family = ScriptFamily.of(limit, cost, ticker);
         this.blocks = ScriptBlocks.of(limit, cost);
         this.nodes = nodes;
+        this.constant = limit.isClosed() || limit.isUnlimited();
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
         // As many can be waited for before a time is too long for a number of Redis.
         double most =
@@ -130,7 +132,7 @@ final class ScriptParameters {
 
     /** Returns whether calls are decided without a command: the limit is closed or unlimited. */
     boolean isConstant() {
-        return limit.isClosed() || limit.isUnlimited();
+        return constant;
     }
 
     /** Returns whether a call asks for more permits than there can ever be at once. */

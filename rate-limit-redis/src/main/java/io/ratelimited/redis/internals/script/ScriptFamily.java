@@ -87,13 +87,20 @@ public interface ScriptFamily {
     /**
      * {@code virtual_time.lua}.
      *
+     * @param paysForItself whether a call waits for its own permits, and not for those of the calls before it
      * @param meta the parameters on which the state depends, stored with it
      * @param stored whole permits that a bucket holds
      * @param depth its content, as a time
      * @param whole the time of the whole permits that it holds
      */
     record VirtualTime(
-            Limit limit, PermitCost cost, String meta, long stored, PermitCost.Time depth, PermitCost.Time whole)
+            Limit limit,
+            PermitCost cost,
+            boolean paysForItself,
+            String meta,
+            long stored,
+            PermitCost.Time depth,
+            PermitCost.Time whole)
             implements ScriptFamily {
 
         private static final long SECOND = 1_000_000;
@@ -107,7 +114,13 @@ public interface ScriptFamily {
                     fraction ? "/s" : oneSecond || limit.burst() == limit.rate().permits() ? "" : "/" + limit.burst();
             PermitCost.Time depth = oneSecond ? new PermitCost.Time(SECOND, 0) : cost.of(stored);
             return new VirtualTime(
-                    limit, cost, rate(limit) + burst + " ", stored, depth, fraction ? cost.of(stored) : depth);
+                    limit,
+                    cost,
+                    limit.algorithm().family() == Family.BUCKET,
+                    rate(limit) + burst + " ",
+                    stored,
+                    depth,
+                    fraction ? cost.of(stored) : depth);
         }
 
         private static long permitsInASecond(Limit limit) {
@@ -115,10 +128,6 @@ public interface ScriptFamily {
                     .multiply(BigInteger.valueOf(1_000_000_000))
                     .divide(BigInteger.valueOf(limit.rate().period().toNanos()))
                     .longValueExact();
-        }
-
-        private boolean paysForItself() {
-            return limit.algorithm().family() == Family.BUCKET;
         }
 
         @Override
@@ -132,7 +141,7 @@ public interface ScriptFamily {
             PermitCost.Time queue = queues ? cost.of(limit.burst()) : new PermitCost.Time(0, 0);
             args.addPacked(
                     meta,
-                    paysForItself() ? 0 : queues ? 2 : 1,
+                    paysForItself ? 0 : queues ? 2 : 1,
                     cost.one(),
                     depth.micros(),
                     depth.parts(),
@@ -175,7 +184,7 @@ public interface ScriptFamily {
                     v += each.micros() + carry;
                     part += each.parts() - carry * one;
                     long left = until(v, part, now);
-                    outcome = Math.max(0, paysForItself() ? left : found);
+                    outcome = Math.max(0, paysForItself ? left : found);
                     carry = (part + returnedPart) / one;
                     mark = new Mark(
                             v + returned + carry, part + returnedPart - carry * one, epoch, each, left > 0 ? 0 : now);
@@ -199,7 +208,7 @@ public interface ScriptFamily {
                 return 0;
             }
             // Where the next caller pays, one call goes on credit beside the stored permits.
-            return Math.min(stored, cost.permits(now - v, part)) + (paysForItself() ? 0 : 1);
+            return Math.min(stored, cost.permits(now - v, part)) + (paysForItself ? 0 : 1);
         }
     }
 
