@@ -81,7 +81,7 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
                         .filter(limit -> limit.policy() != Policy.SHADOW)
                         .toList()
                 : List.of();
-        boolean mayRefuse = !refusing.stream().allMatch(LimitedOperations::findsItsLimit);
+        boolean mayRefuse = !refusing.stream().allMatch(ConfiguredLimit::findsItsLimit);
         boolean showsFields = limiting.stream().anyMatch(LimitedOperations::showsFields);
         ApiResponse own = responses.get(components.status());
         if (own != null && mayRefuse && !(showsFields && components.isWithoutFields(own))) {
@@ -90,7 +90,7 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
             responses.addApiResponse(
                     components.status(), showsFields ? components.refusal() : components.refusalWithoutFields());
         }
-        if (refusing.stream().anyMatch(LimitedOperations::findsItsLimit)) {
+        if (refusing.stream().anyMatch(ConfiguredLimit::findsItsLimit)) {
             responses.putIfAbsent(UNAVAILABLE, components.overloaded());
         } else if (refusing.stream()
                 .anyMatch(limit -> "deny".equals(limit.properties().get("on-failure")))) {
@@ -102,12 +102,7 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
     }
 
     private static boolean showsFields(ConfiguredLimit limit) {
-        return limit.showsHeaders() && !findsItsLimit(limit);
-    }
-
-    /** Such a limit has no fields, and finds the service unavailable. */
-    private static boolean findsItsLimit(ConfiguredLimit limit) {
-        return limit.limit().algorithm().findsItsLimit();
+        return limit.showsHeaders() && !limit.findsItsLimit();
     }
 
     private static boolean isLimiting(ConfiguredLimit limit) {

@@ -69,7 +69,7 @@ final class LimitMeters {
                 .register(registry));
         gauge("rate.limit.keys", "Keys that this instance tracks", ConfiguredLimit::keys);
         gauge("rate.limit.waiting", "Callers that wait for permits", ConfiguredLimit::waiting);
-        if (limit.limit().algorithm().findsItsLimit()) {
+        if (limit.findsItsLimit()) {
             gauge(
                     "rate.limit.concurrency",
                     "The current adaptive limit, in concurrent calls",
@@ -187,7 +187,7 @@ final class LimitMeters {
                 .increment();
         if (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED) {
             countBlocks();
-            if (named.limit().algorithm().findsItsLimit()) {
+            if (named.findsItsLimit()) {
                 countClasses();
             }
         }

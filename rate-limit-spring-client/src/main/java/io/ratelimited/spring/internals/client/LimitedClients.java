@@ -140,7 +140,7 @@ public final class LimitedClients {
         boolean keyed = client.key() != null && !client.key().isBlank();
         named.forEach(limit -> warnOfUnread(name, limit, keyed));
         named.stream()
-                .filter(limit -> keyed && limit.limit().algorithm().findsItsLimit())
+                .filter(limit -> keyed && limit.findsItsLimit())
                 .findFirst()
                 .ifPresent(limit -> {
                     throw invalid(

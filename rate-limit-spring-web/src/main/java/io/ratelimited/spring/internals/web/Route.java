@@ -106,7 +106,7 @@ public final class Route {
             ConfiguredLimit limit = named(name, place + ".limits[" + i + "]", registry);
             ResolvedLimit use = registry.ofUse(name, property, Map.of());
             String key = stated.key() == null ? use.text(LimitProperty.KEY) : stated.key();
-            if (key != null && !key.isBlank() && limit.limit().algorithm().findsItsLimit()) {
+            if (key != null && !key.isBlank() && limit.findsItsLimit()) {
                 throw new InvalidRateLimitException(
                         name,
                         place + ".key",

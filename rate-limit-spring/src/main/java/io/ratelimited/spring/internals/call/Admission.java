@@ -202,12 +202,12 @@ public final class Admission {
 
     private boolean learnsFromTime() {
         for (LimitRequest request : enforced) {
-            if (request.limit().limit().algorithm().findsItsLimit()) {
+            if (request.limit().findsItsLimit()) {
                 return true;
             }
         }
         for (Held shadow : shadows) {
-            if (shadow.request.limit().limit().algorithm().findsItsLimit()) {
+            if (shadow.request.limit().findsItsLimit()) {
                 return true;
             }
         }

@@ -10,6 +10,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitCharge;
 import io.ratelimited.spring.RateLimitDecision;
+import io.ratelimited.spring.internals.limit.ConfiguredLimit;
 import io.ratelimited.spring.internals.request.RequestDecisions;
 import io.ratelimited.spring.internals.text.LogText;
 import io.ratelimited.spring.internals.text.OncePerMinute;
@@ -154,9 +155,9 @@ final class DecisionReports {
             }
         }
         if (current != null) {
-            NamedLimit limit = requests[first].limit();
+            ConfiguredLimit limit = requests[first].limit();
             try {
-                current.rejected(decisive, limit.limit().algorithm().findsItsLimit());
+                current.rejected(decisive, limit.findsItsLimit());
             } catch (RuntimeException | Error ex) {
                 warnOfRequest(limit, ex);
             }

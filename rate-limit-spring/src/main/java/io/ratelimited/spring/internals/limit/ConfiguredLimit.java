@@ -299,6 +299,11 @@ public final class ConfiguredLimit implements NamedLimit {
         return countsInFlight;
     }
 
+    /** Returns whether it finds by itself how many calls to admit, as it does from the start on or never. */
+    public boolean findsItsLimit() {
+        return found != null;
+    }
+
     /** Returns the rules for a call that begins now, read once for each call. */
     public Enforcement enforcement() {
         return enforcement;

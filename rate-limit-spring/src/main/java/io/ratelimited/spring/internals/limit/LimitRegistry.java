@@ -353,7 +353,7 @@ public final class LimitRegistry {
     /** Returns whether a limit that is known finds by itself how many calls to admit. */
     public boolean findsItsLimit(String name) {
         ConfiguredLimit limit = limits.get(name);
-        return limit != null && limit.limit().algorithm().findsItsLimit();
+        return limit != null && limit.findsItsLimit();
     }
 
     /** Returns whether no limit is known so far: neither a property nor a bean that was looked at has one. */
