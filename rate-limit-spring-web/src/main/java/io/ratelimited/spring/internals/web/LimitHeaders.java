@@ -34,22 +34,24 @@ public final class LimitHeaders {
             applies(limit);
             return;
         }
-        if (!isShown(limit)) {
+        QuotaPolicy policy = QuotaPolicy.of(limit);
+        if (!policy.isShown()) {
             return;
         }
         Entry entry = find(limit.name());
         if (entry == null) {
-            entries.add(new Entry(QuotaPolicy.of(limit), decision));
+            entries.add(new Entry(policy, decision));
         } else {
-            entry.policy = QuotaPolicy.of(limit);
+            entry.policy = policy;
             entry.decision = decision;
         }
     }
 
     /** A limit applies, but nothing more is known of it than before. */
     public synchronized void applies(Limit limit) {
-        if (isShown(limit) && find(limit.name()) == null) {
-            entries.add(new Entry(QuotaPolicy.of(limit), null));
+        QuotaPolicy policy = QuotaPolicy.of(limit);
+        if (policy.isShown() && find(limit.name()) == null) {
+            entries.add(new Entry(policy, null));
         }
     }
 
@@ -64,11 +66,6 @@ public final class LimitHeaders {
             }
         }
         return null;
-    }
-
-    /** Leaves out a limit that limits nothing, and one whose number is not the caller's business: it changes by itself. */
-    private static boolean isShown(Limit limit) {
-        return !limit.isUnlimited() && !limit.algorithm().findsItsLimit();
     }
 
     /**

@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * The part of the rate limit fields that does not depend on a decision. Computed once, because every response repeats it.
  *
  * @param limit the limit; one that changes is another object
+ * @param isShown false for a limit that limits nothing, and for one whose number is not the caller's business: it changes by
+ *     itself
  * @param name its name as a String of RFC 9651
  * @param quota number of calls of one permit that may go at once after a long rest: the {@code remaining} of a decision is
  *     never more
@@ -25,6 +27,7 @@ import org.jspecify.annotations.Nullable;
  */
 record QuotaPolicy(
         Limit limit,
+        boolean isShown,
         String name,
         long quota,
         String text,
@@ -54,14 +57,15 @@ record QuotaPolicy(
 
     private static QuotaPolicy create(Limit limit) {
         String name = string(limit.name());
-        long quota = quota(limit);
+        boolean shown = !limit.isUnlimited() && !limit.algorithm().findsItsLimit();
+        long quota = shown ? quota(limit) : 0;
         String text = name + ";q=" + quota;
         if (limit.algorithm().countsCallsInFlight()) {
             text += ";qu=\"concurrent-requests\"";
         } else if (quota > 0 && limit.calendar() == null) {
             text += ";w=" + window(limit, quota);
         }
-        return new QuotaPolicy(limit, name, quota, text, quota > 0 ? limit.calendar() : null);
+        return new QuotaPolicy(limit, shown, name, quota, text, quota > 0 ? limit.calendar() : null);
     }
 
     /** The item of {@code RateLimit-Policy} at the present time. */
