@@ -1,10 +1,10 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.internals.limit.LimitProperty;
 import io.ratelimited.spring.internals.text.PropertyText;
 import io.ratelimited.spring.internals.text.SimilarName;
 import java.time.Duration;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The members of a request to change a limit: the texts of a {@link LimitChange}, named as in JSON, and some of its own.
+ * The members of a request to change a limit: the properties that change, named as in JSON, and some of its own.
  *
  * @param limit its name
  * @param members by name, as text; as a list where the query has a parameter several times
@@ -94,7 +94,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
      *
      * @throws IllegalArgumentException when one is unknown, or cannot be read
      */
-    LimitChange budget() {
+    Map<LimitProperty, Object> budget() {
         Set<String> unknown = new TreeSet<>(members.keySet());
         unknown.removeAll(OF_CALLER);
         if (!unknown.isEmpty()) {
@@ -102,7 +102,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
                     + SimilarName.hint(unknown.iterator().next(), OF_CALLER) + "; use members of " + OF_CALLER
                     + "; nothing was changed");
         }
-        return change();
+        return values();
     }
 
     /**
@@ -164,7 +164,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
      *
      * @throws IllegalArgumentException when there is none, one is unknown, or one cannot be read
      */
-    LimitChange properties() {
+    Map<LimitProperty, Object> properties() {
         Set<String> unknown = new TreeSet<>(members.keySet());
         unknown.removeAll(PROPERTIES);
         unknown.remove(TIER);
@@ -179,25 +179,23 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             throw new IllegalArgumentException("nothing to change in rate limit '" + limit
                     + "': the request has none of " + PROPERTIES + "; set at least one");
         }
-        return change();
+        return values();
     }
 
-    private LimitChange change() {
-        Map<String, String> texts = new LinkedHashMap<>();
+    private Map<LimitProperty, Object> values() {
+        Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
         members.forEach((name, value) -> {
             LimitProperty property = LimitProperty.of(name);
             if (property != null) {
-                texts.put(property.kebab(), checked(property, PropertyText.text(value)));
+                values.put(property, read(property, PropertyText.text(value)));
             }
         });
-        return LimitChange.of(texts);
+        return values;
     }
 
-    /** A change checks it again; only here is its name known as the request has it. */
-    private String checked(LimitProperty property, String text) {
+    private Object read(LimitProperty property, String text) {
         try {
-            property.read(property.label(), text);
-            return text;
+            return property.read(property.label(), text);
         } catch (IllegalArgumentException ex) {
             throw new IllegalArgumentException(
                     property.label() + " of rate limit '" + limit + "' cannot be \"" + text + "\"; use "

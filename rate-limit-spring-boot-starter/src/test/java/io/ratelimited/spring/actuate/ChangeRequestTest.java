@@ -3,6 +3,7 @@ package io.ratelimited.spring.actuate;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.ratelimited.spring.internals.limit.LimitProperty;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -10,15 +11,15 @@ import org.junit.jupiter.api.Test;
 /** Parameters that a query has several times, which Spring Boot hands over as lists. */
 class ChangeRequestTest {
 
-    private static Map<String, String> change(String member, Object value) {
-        return new ChangeRequest("busy", Map.of(member, value)).properties().values();
+    private static Map<LimitProperty, Object> change(String member, Object value) {
+        return new ChangeRequest("busy", Map.of(member, value)).properties();
     }
 
     @Test
     void theyAreTheElementsOfAList() {
         assertThat(change("priorities", List.of("critical", "batch")))
                 .isEqualTo(change("priorities", "critical,batch"))
-                .containsEntry("priorities", "critical,batch");
+                .containsEntry(LimitProperty.PRIORITIES, List.of("critical", "batch"));
     }
 
     @Test

@@ -26,7 +26,7 @@ public final class ChangeValues {
     private ChangeValues() {}
 
     /**
-     * The values of a change of a limit, or of one of its tiers.
+     * The values of a change of a limit, or of the tier that they name.
      *
      * @throws IllegalArgumentException when there is none, one is unknown, or one cannot be read
      */
@@ -38,7 +38,10 @@ public final class ChangeValues {
                     "The change of rate limit '" + limit + "' sets nothing, but must set some of " + OF_LIMIT);
         }
         Map<LimitProperty, Object> values = read(limit, texts, OF_LIMIT);
-        return tier == null ? values : Map.of(LimitProperty.TIERS, Map.of(tier, values));
+        if (tier != null) {
+            values.put(LimitProperty.TIER, tier);
+        }
+        return values;
     }
 
     /**

@@ -9,6 +9,7 @@ import io.ratelimited.spring.internals.request.CurrentRequest;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -55,11 +56,29 @@ public final class LimitOperations implements RateLimitOperations {
 
     @Override
     public Limit change(String name, LimitChange change) {
-        Map<LimitProperty, Object> values = ChangeValues.ofLimit(name, change);
+        return change(name, ChangeValues.ofLimit(name, change));
+    }
+
+    /**
+     * {@link #change(String, LimitChange)} by values that were read already.
+     *
+     * @param values with {@link LimitProperty#TIER}, the others are those of this tier
+     */
+    public Limit change(String name, Map<LimitProperty, Object> values) {
         ConfiguredLimit limit = find(name);
         return limit == null
                 ? registry.unlimited(name).limit()
-                : registry.changes().update(limit, values, author());
+                : registry.changes().update(limit, ofTier(values), author());
+    }
+
+    private static Map<LimitProperty, Object> ofTier(Map<LimitProperty, Object> values) {
+        Object tier = values.get(LimitProperty.TIER);
+        if (tier == null) {
+            return values;
+        }
+        Map<LimitProperty, Object> own = new EnumMap<>(values);
+        own.remove(LimitProperty.TIER);
+        return Map.of(LimitProperty.TIERS, Map.of(tier, own));
     }
 
     @Override
@@ -72,7 +91,11 @@ public final class LimitOperations implements RateLimitOperations {
 
     @Override
     public void override(String name, Object key, LimitChange change, @Nullable Duration lasting) {
-        Map<LimitProperty, Object> values = ChangeValues.ofCaller(name, change);
+        override(name, key, ChangeValues.ofCaller(name, change), lasting);
+    }
+
+    /** {@link #override(String, Object, LimitChange, Duration)} by values that were read already. */
+    public void override(String name, Object key, Map<LimitProperty, Object> values, @Nullable Duration lasting) {
         ConfiguredLimit limit = find(name);
         if (limit != null) {
             registry.changes().assign(limit, caller(key), values, lasting, author());
