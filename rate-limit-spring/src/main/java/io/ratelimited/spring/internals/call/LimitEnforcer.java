@@ -115,7 +115,7 @@ public final class LimitEnforcer implements SmartInitializingSingleton {
                 reports.report(request, Outcome.ADMITTED, 0, null, request);
                 return Admission.HOLDS_NOTHING;
             }
-            Decision decision = request.limiter().peek(request.atOnce());
+            Decision decision = request.limiter().peek(request);
             if (!decision.admitted()) {
                 tryCandidates(requests);
                 throw reports.refusal(requests, null, new Decision[] {decision});
