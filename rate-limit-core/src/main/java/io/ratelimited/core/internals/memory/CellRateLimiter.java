@@ -480,16 +480,19 @@ public class CellRateLimiter implements MemoryLimiter {
      * @return whether the key is blocked now
      */
     private boolean reject(@Nullable Object key, long permits, long patience) {
-        if (key == null || patience == UNJUDGED || permits == 0 || limit().blocksByCharge()) {
+        if (key == null
+                || patience == UNJUDGED
+                || permits == 0
+                || !(current() instanceof BlockCell.Parameters rules)
+                || rules.limit().blocksByCharge()) {
             return false;
         }
         long longest = WaitingRoom.longestWait(patience);
-        return current() instanceof BlockCell.Parameters
-                && begin(key, cell -> {
-                    long now = now(cell.parameters());
-                    long at = clock.sinceBegin();
-                    return undecided.judge(key, deferred -> cell.reject(permits, now, longest, at, deferred));
-                });
+        return begin(key, cell -> {
+            long now = now(cell.parameters());
+            long at = clock.sinceBegin();
+            return undecided.judge(key, deferred -> cell.reject(permits, now, longest, at, deferred));
+        });
     }
 
     /** Notes that a call holds permits, and may give them back because of another limit. */
