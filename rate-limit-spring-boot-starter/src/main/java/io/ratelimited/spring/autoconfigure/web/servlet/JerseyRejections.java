@@ -1,5 +1,6 @@
 package io.ratelimited.spring.autoconfigure.web.servlet;
 
+import io.ratelimited.spring.internals.web.Rejection;
 import io.ratelimited.spring.internals.web.servlet.ServletRejections;
 import jakarta.annotation.Priority;
 import jakarta.servlet.http.HttpServletRequest;
@@ -56,7 +57,7 @@ final class JerseyRejections implements ExtendedExceptionMapper<Throwable> {
                 && !(failure instanceof WebApplicationException) // the answer of the application
                 && request != null
                 && response != null
-                && refusals.get().isRejection(failure);
+                && Rejection.isCauseOf(failure);
     }
 
     @Override

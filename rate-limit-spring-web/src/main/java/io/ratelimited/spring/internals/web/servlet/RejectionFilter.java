@@ -1,5 +1,6 @@
 package io.ratelimited.spring.internals.web.servlet;
 
+import io.ratelimited.spring.internals.web.Rejection;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
@@ -61,7 +62,7 @@ public final class RejectionFilter implements Filter {
 
     /** A response that is pending, here or on another thread, is left alone. */
     private boolean tryAnswer(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
-        if (refusals.in(failure) == null
+        if (!Rejection.isCauseOf(failure)
                 || response.isCommitted()
                 || request.isAsyncStarted()
                 || !(request instanceof HttpServletRequest httpRequest)

@@ -83,20 +83,20 @@ public final class ServletRejections {
     }
 
     /** The rejection that an exception is or was caused by; null if none. */
-    @Nullable
-    Rejection in(Throwable failure) {
+    private @Nullable Rejection in(Throwable failure) {
         return Rejection.in(failure, status, limits::findsItsLimit);
     }
 
-    /** Returns whether an exception is a rejection, or was caused by one. */
-    public boolean isRejection(Throwable failure) {
-        return in(failure) != null;
+    /** {@link #in} of a request whose headers may have been set for it. */
+    private @Nullable Rejection in(HttpServletRequest request, Throwable failure) {
+        Rejection known = ServletRequestState.refusal(request);
+        return known != null && known.isIn(failure) ? known : in(failure);
     }
 
     /**
      * Words a rejection for frameworks that write responses by themselves, and sets the headers that every response to it has.
      *
-     * @param failure a {@link #isRejection rejection}
+     * @param failure a rejection, or one that was {@linkplain Rejection#isCauseOf caused} by one
      * @param writer writes the response: the status, and the problem as JSON
      */
     public <T> T worded(
@@ -106,7 +106,7 @@ public final class ServletRejections {
             BiFunction<Integer, byte[], T> writer)
             throws IOException {
         setHeaders(request, response, failure);
-        Rejection refusal = Objects.requireNonNull(in(failure));
+        Rejection refusal = Objects.requireNonNull(in(request, failure));
         if (refusal.exception() instanceof InvalidCallException invalid) {
             log.log(invalid);
         }
@@ -127,8 +127,7 @@ public final class ServletRejections {
 
     /** Answers a rejection, unless the response has begun; false if that is left to others. */
     boolean write(HttpServletRequest request, HttpServletResponse response, Exception failure) throws IOException {
-        Rejection known = ServletRequestState.refusal(request);
-        Rejection refusal = known != null && known.isIn(failure) ? known : in(failure);
+        Rejection refusal = in(request, failure);
         if (refusal == null || response.isCommitted()) {
             return false;
         }
