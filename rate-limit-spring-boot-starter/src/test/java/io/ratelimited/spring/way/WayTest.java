@@ -18,8 +18,8 @@ class WayTest {
     private static final Map<String, int[]> MOST = Map.of(
             "plain", new int[] {20, 66},
             "two", new int[] {34, 290},
-            "GET", new int[] {43, 266},
-            "rejected GET", new int[] {52, 571});
+            "GET", new int[] {41, 257},
+            "rejected GET", new int[] {51, 547});
 
     /**
      * Bytes that a call allocates beyond one without a limit, with the first compiler alone, which leaves out nothing. The second
