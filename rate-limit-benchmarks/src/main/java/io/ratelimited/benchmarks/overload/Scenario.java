@@ -135,6 +135,7 @@ final class Scenario {
                 cold(3, 40).behind(40),
                 cold(3, 40).behind(200),
                 cold(10, 40).behind(200),
+                new Scenario("step .5 > 3 behind 200 threads", 60, 3, steps(.5, 20, 3)).with(s -> s.threads = 200),
                 new Scenario("night, then .7", 330, .7, steps(.02, 300, .7)).with(s -> s.quietUntil = 330),
                 new Scenario("night, then 3 x", 340, 3, steps(.02, 300, 3)),
                 new Scenario("bursts of 3 s of 4 x", 80, 4, t -> t % 20 > 17 ? 4 : .3),

@@ -330,9 +330,12 @@ record Controller(
         boolean pinned = seen.most() == last.most()
                 && seen.most() >= Tuning.BEGIN
                 && seen.meanInFlight() > Tuning.BELOW_PINNED * seen.most();
-        boolean tells = seen.nanos() >= Tuning.TELLS * seen.meanNanos();
+        // Hardly any number changes in a short window. A busy service has no others while far more is in flight than
+        // usual: these count by their length.
+        double part = Math.min(1, seen.nanos() / (Tuning.TELLS * seen.meanNanos()));
+        boolean tells = part >= 1 || seen.working() >= watched();
         boolean bad = seen.badShare() > Tuning.BAD;
-        Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + 1 : 0)
+        Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + part : 0)
                 .withReplaced(bad ? signs.replaced() + replaced(seen) : 0);
         boolean late = bad
                 && last.badShare() > Tuning.BAD

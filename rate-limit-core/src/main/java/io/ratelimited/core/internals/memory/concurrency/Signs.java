@@ -7,13 +7,13 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param latency the latency at the last step of growth, in nanoseconds
  * @param steps steps of growth, or levels that have gained
  * @param steady windows without growth
- * @param pinned windows in which the number in flight stood still at its upper end
+ * @param pinned windows in which the number in flight stood still at its upper end; short ones count in part
  * @param seconds seconds without growth
  * @param storm windows in a row in which many more calls than usual arrived, or were held
  * @param replaced permits by which calls that replaced late or overloaded ones are more than half of them, since the latter are many
  */
 record Signs(
-        double high, double latency, int steps, int steady, int pinned, double seconds, int storm, double replaced) {
+        double high, double latency, int steps, int steady, double pinned, double seconds, int storm, double replaced) {
 
     static Signs at(double high) {
         return new Signs(high, 0, 0, 0, 0, 0, 0, 0);
@@ -33,7 +33,7 @@ record Signs(
         return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
     }
 
-    Signs withPinned(int pinned) {
+    Signs withPinned(double pinned) {
         return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
     }
 

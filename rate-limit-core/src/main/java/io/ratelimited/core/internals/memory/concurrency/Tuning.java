@@ -73,7 +73,7 @@ final class Tuning {
     static final double STEADY_LATENCIES = 5;
     /** Windows for which the number in flight stands still at one number, as behind the threads of a server. */
     static final int PINNED = 5;
-    /** Length of such a window in latencies: in a shorter one hardly any number changes. */
+    /** Length of such a window in latencies: in a shorter one hardly any number changes, so that it counts in part or not at all. */
     static final double TELLS = 0.4;
     /** Mean permits in use of a busy service, of whose arrivals something is known. */
     static final double BUSY = 4;

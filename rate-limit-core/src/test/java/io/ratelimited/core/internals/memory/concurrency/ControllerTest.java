@@ -330,6 +330,32 @@ class ControllerTest {
         assertThat(test.next(stillStanding(120)).phase()).isEqualTo(Phase.FIRST);
     }
 
+    /** As in a service behind threads: 400 calls a second are served, and windows are short, since many more calls than usual came. */
+    private static Window ofThreads(int most) {
+        return new Window(20_000_000L, 8, 500 * MILLI, most, most, 0, 0, false, most - 1, 0, 1, 1);
+    }
+
+    @Test
+    void aNumberInFlightThatStandsStillIsLimitedAlsoWhereTheServiceWasBusy() {
+        Controller controller = calm();
+        for (int i = 0; i < 100 && controller.phase() == Phase.FREE; i++) {
+            assertThat(controller.isOver(20_000_000L, 8, 0, 199)).isTrue();
+            controller = controller.next(ofThreads(200));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.cap()).isEqualTo(180);
+    }
+
+    @Test
+    void aNumberInFlightThatChangesIsNotLimitedHoweverManyShortWindowsShowIt() {
+        Controller controller = calm();
+        for (int i = 0; i < 500; i++) {
+            controller = controller.next(ofThreads(200 + i % 7 / 3));
+            assertThat(controller.phase()).isEqualTo(Phase.FREE);
+        }
+        assertThat(controller.base()).isEqualTo(500 * MILLI);
+    }
+
     @Test
     void withoutKnowledgeASearchBeginsLowAndDoublesWhileMoreAreServed() {
         Controller controller = Controller.of(4, 1000).next(second(10, 50, false));
