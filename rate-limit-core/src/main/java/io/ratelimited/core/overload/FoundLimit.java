@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
  *
  * @param limit the current limit, in calls in flight; {@code maxConcurrent} without overload. To adapt it, the limiter admits
  *     up to 15 % more or fewer for a moment. Calls of the highest of several priorities can use 30 % more, or three times the
- *     square root of the limit if that is more. It never admits more than {@code maxConcurrent}
+ *     square root of the limit if that is more, and for a moment 15 % more than that, but never fewer. It never admits more than
+ *     {@code maxConcurrent}
  * @param baseTime baseline latency: that of a call that waits for no other. Null before the first calls have completed, and
  *     while it is measured
  * @param inFlight calls in flight

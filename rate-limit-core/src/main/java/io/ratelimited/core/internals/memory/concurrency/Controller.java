@@ -185,9 +185,14 @@ record Controller(
         return (int) Math.round(clamp(share * limit));
     }
 
-    /** Permits that may be in use when a call of the highest of several classes takes some: it pays for no step below. */
+    /**
+     * Permits that may be in use when a call of the highest of several classes takes some: it pays for no step below. It takes
+     * those above, or nothing would be learned where all calls are of this class.
+     */
     int placesOfBest() {
-        return (int) Math.round(clamp(Math.max(Tuning.BEST * limit, limit + Tuning.CHANCE * known.chance(limit))));
+        double above = phase == Phase.ABOVE ? 1 + Tuning.STEP : 1;
+        double best = Math.max(Tuning.BEST * limit, limit + Tuning.CHANCE * known.chance(limit));
+        return (int) Math.round(clamp(above * best));
     }
 
     /** The limit that was found. */

@@ -1,6 +1,7 @@
 package io.ratelimited.core.internals.memory.concurrency;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import io.ratelimited.core.internals.memory.concurrency.Controller.Phase;
 import io.ratelimited.core.overload.FoundLimitChange.Reason;
@@ -354,6 +355,18 @@ class ControllerTest {
             assertThat(controller.phase()).isEqualTo(Phase.FREE);
         }
         assertThat(controller.base()).isEqualTo(500 * MILLI);
+    }
+
+    /** Else nothing would be learned where all calls are of the highest class: as many would be in flight in both steps. */
+    @Test
+    void theHighestClassTakesTheStepAboveAndPaysForNoStepBelow() {
+        Controller below = short400().next(second(400, 70, true)).next(second(400, 70, true));
+        assertThat(below.phase()).isEqualTo(Phase.BELOW);
+        assertThat(below.placesOfBest()).isGreaterThanOrEqualTo((int) Math.round(1.3 * below.limit()));
+        Controller above = below.next(second(400, 80, true));
+        assertThat(above.phase()).isEqualTo(Phase.ABOVE);
+        assertThat(above.limit()).isEqualTo(below.limit());
+        assertThat((double) above.placesOfBest()).isCloseTo(1.15 * below.placesOfBest(), within(1.0));
     }
 
     @Test
