@@ -190,10 +190,8 @@ final class ClientGate {
             entered.complete(new Entered(pace.go(place, now), false, 0));
             return null;
         }
-        int ahead = (int) waiters.stream()
-                .filter(waiter -> pace.waitTogether(waiter.place, place, now))
-                .count();
-        long wait = pace.leastWait(place, ahead, now);
+        List<String> waiting = waiters.stream().map(waiter -> waiter.place).toList();
+        long wait = pace.leastWait(place, waiting, now);
         Entered refused = Entered.refused(wait);
         if (wait > maxWaitNanos || maxWaitNanos <= 0) {
             entered.complete(refused);
@@ -418,7 +416,7 @@ final class ClientGate {
             Waiter waiter = each.next();
             if (waiter.deadline - now <= 0) {
                 each.remove();
-                Entered refused = Entered.refused(pace.leastWait(waiter.place, 0, now));
+                Entered refused = Entered.refused(pace.leastWait(waiter.place, List.of(), now));
                 due.add(() -> waiter.entered.complete(refused));
             } else if (waiter.deadline - earliest < 0) {
                 earliest = waiter.deadline;

@@ -113,13 +113,6 @@ final class ClientPace {
         return probe == null ? now : later(now, probe.sentAt + maxPause);
     }
 
-    /** Returns whether a call to one place waits for the same as a call to another. */
-    boolean waitTogether(String one, String other, long now) {
-        return heldUntil(now) - now > 0
-                || quotas.stream()
-                        .anyMatch(quota -> quota.covers(one) && quota.covers(other) && quota.next(now) - now > 0);
-    }
-
     /** Returns whether the next call follows the response to one in flight, at the latest after {@code maxPause}. */
     boolean awaitsAnswer(String place, long now) {
         return !isPaused(now)
@@ -130,13 +123,17 @@ final class ClientPace {
      * Returns how long a new call waits at least, behind others that wait. A round trip is short: no caller waits for a
      * response in vain.
      *
-     * @param ahead number of the others that wait for the same
+     * @param waiting the places of the others: those are ahead at a quota that it holds as well, or that all wait before
      */
-    long leastWait(String place, int ahead, long now) {
+    long leastWait(String place, List<String> waiting, long now) {
+        boolean allWait = heldUntil(now) - now > 0;
         long next = awaitsAnswer(place, now) ? now : next(place, now);
         long earliest = next;
         for (ReportedQuota quota : quotas) {
             if (quota.covers(place)) {
+                long ahead = allWait || quota.next(now) - now > 0
+                        ? waiting.stream().filter(quota::covers).count()
+                        : 0;
                 earliest = later(earliest, quota.earliest(next, ahead));
             }
         }

@@ -180,7 +180,7 @@ final class ReportedQuota {
      *
      * @param next the time at which the first of the others proceeds
      */
-    long earliest(long next, int ahead) {
+    long earliest(long next, long ahead) {
         return over
                 ? next
                 : ClientPace.later(next, ClientPace.sooner(budget.earliest(next, ahead, inFlight), overAt()));

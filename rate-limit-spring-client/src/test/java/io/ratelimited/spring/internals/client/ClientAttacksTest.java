@@ -502,6 +502,36 @@ class ClientAttacksTest {
         });
     }
 
+    /** They take nothing of it. */
+    @Test
+    void callsToAnotherPathThatWaitForAPauseAreNotAheadAtAQuota() {
+        runner("rate-limit.clients.partner.max-wait=1m", "rate-limit.clients.partner.max-pause=1h")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    admitted(client, "/b").answered(200, hourly(2));
+                    client.enter(request("/a"))
+                            .answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    for (int i = 0; i < 3; i++) {
+                        assertThat(client.enterAsync(request("/a"), null)).isNotDone();
+                    }
+                    CompletableFuture<ClientCall> call = client.enterAsync(request("/b"), null);
+                    assertThat(call).isNotDone();
+                    assertThat(client.enterAsync(request("/b"), null)).isNotDone();
+                    assertThat(client.enterAsync(request("/b"), null))
+                            .as("of two")
+                            .isCompletedExceptionally();
+                });
+    }
+
+    private static Function<String, List<String>> hourly(long remaining) {
+        return name -> switch (name) {
+            case "RateLimit" -> List.of("\"x\";r=" + remaining + ";t=3600");
+            case "RateLimit-Policy" -> List.of("\"x\";q=4;w=3600");
+            default -> null;
+        };
+    }
+
     /** It says nothing of quotas, but the service can be called. */
     @Test
     void aResponseOfACacheReleasesTheCallsAfterAPauseAndAfterAQuotaThatIsOver() {
