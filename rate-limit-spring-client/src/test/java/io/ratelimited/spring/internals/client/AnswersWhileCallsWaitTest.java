@@ -109,6 +109,23 @@ class AnswersWhileCallsWaitTest {
         });
     }
 
+    /** They take nothing of the quota. */
+    @Test
+    void thoseToOtherPathsMakeNoRoomForThem() {
+        run((client, six) -> {
+            six.get(5).cancel(false);
+            CompletableFuture<ClientCall> other = client.enterAsync(
+                    new OutgoingRequest("GET", URI.create("https://partner.example/other"), name -> null), null);
+            for (int i = 0; i < 3; i++) {
+                six.get(i).join().answered(200, quota(3 - i, 50));
+            }
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(other).isCompleted();
+            assertThat(six.get(3)).isCompleted();
+            assertThat(six.get(4)).as("of one that is left").isNotDone();
+        });
+    }
+
     /** The call that was sent alone after the first pause does not stand for the one after the second. */
     @Test
     void eachPauseIsFollowedByACallOfItsOwn() {

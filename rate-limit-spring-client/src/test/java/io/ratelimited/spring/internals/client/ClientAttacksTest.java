@@ -630,6 +630,113 @@ class ClientAttacksTest {
         });
     }
 
+    @Test
+    void aFreezeThatBeginsWithACallWithoutAnAnswerIsNotLonger() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/"))
+                    .answered(200, name -> name.equals("RateLimit") ? List.of("\"x\";r=2;t=31536000") : null);
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/")).end(new IOException("reset"));
+            assertRefusedBy("clients.partner", client);
+            ticker.advance(Duration.ofSeconds(30));
+            client.enter(request("/"));
+        });
+    }
+
+    @Test
+    void aQuotaOfSeveralPathsThatIsOverEndsForAllOfThem() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/a")).answered(200, FROZEN);
+            client.enter(request("/b")).answered(200, FROZEN);
+            ticker.advance(Duration.ofSeconds(60));
+            ClientCall alone = client.enter(request("/a"));
+            assertRefusedBy("clients.partner", client, "/b");
+            alone.answered(200, name -> null);
+            client.enter(request("/b"));
+            client.enter(request("/b"));
+        });
+    }
+
+    @Test
+    void aRejectionAfterAPauseReleasesNoOtherCalls() {
+        runner("rate-limit.clients.partner.policy=reject").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            ticker.advance(Duration.ofSeconds(10));
+            client.enter(request("/")).answered(429, name -> null);
+            ClientCall alone = client.enter(request("/"));
+            assertRefusedBy("clients.partner", client);
+            alone.answered(200, name -> null);
+            client.enter(request("/"));
+            client.enter(request("/"));
+        });
+    }
+
+    /** Although a call in flight asks whether a quota is over. */
+    @Test
+    void aCallThatCannotWaitForAPauseIsRejectedImmediately() {
+        runner("rate-limit.clients.partner.max-wait=20s").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(200, FROZEN);
+            ticker.advance(Duration.ofSeconds(60));
+            client.enter(request("/"));
+            assertThat(client.enterAsync(request("/"), null)).isNotDone();
+            client.enter(request("/other")).answered(429, name -> name.equals("Retry-After") ? List.of("30") : null);
+            assertThat(client.enterAsync(request("/"), null)).isCompletedExceptionally();
+        });
+    }
+
+    @Test
+    void aCallPassesThoseThatWaitForAnotherPath() {
+        runner("rate-limit.clients.partner.max-wait=2m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/export")).answered(200, FROZEN);
+            assertThat(client.enterAsync(request("/export"), null)).isNotDone();
+            assertThat(client.enterAsync(request("/other"), null)).isCompleted();
+            assertThat(client.delayed()).isZero();
+        });
+    }
+
+    /** The alarm of those that wait may be late. */
+    @Test
+    void aCallPassesNoneWhoseTimeHasCome() {
+        Duration[] late = {Duration.ZERO};
+        Ticker withLateAlarms = new Ticker() {
+
+            @Override
+            public long nanos() {
+                return ticker.nanos() + late[0].toNanos();
+            }
+
+            @Override
+            public long epochNanos() {
+                return ticker.epochNanos() + late[0].toNanos();
+            }
+
+            @Override
+            public void sleepUntil(long deadline) throws InterruptedException {
+                ticker.sleepUntil(deadline);
+            }
+
+            @Override
+            public Runnable schedule(long deadline, Runnable task) {
+                return ticker.schedule(deadline, task);
+            }
+        };
+        long minute = Duration.ofMinutes(1).toNanos();
+        ClientGate gate = new ClientGate("", null, new WaitingRoom(withLateAlarms, () -> 1), withLateAlarms, minute);
+        gate.pause(minute);
+        CompletableFuture<Entered> first = gate.enter("", 2 * minute);
+        assertThat(first).isNotDone();
+        late[0] = Duration.ofMinutes(1);
+        assertThat(gate.enter("", 0).join().pass())
+                .as("behind the one that is alone")
+                .isNull();
+        assertThat(first).isCompletedWithValueMatching(entered -> entered.pass() != null);
+    }
+
     /** Its calls would be spread over the year. */
     @Test
     void aSuccessThatSaysNothingEndsWhatWasSaidBefore() {
