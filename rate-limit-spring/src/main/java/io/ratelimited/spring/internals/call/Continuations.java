@@ -42,7 +42,8 @@ public final class Continuations {
 
     /**
      * @param executor runs calls that return a future; asked for when a call has waited
-     * @param decorators of the application, the outermost first; asked for in the thread of each caller whose call waits
+     * @param decorators of the application, the innermost first, as for an executor of Spring Boot; asked for in the thread of
+     *     each caller whose call waits
      * @param requests finds the request of a subscription; null outside web applications
      */
     public Continuations(
@@ -176,8 +177,8 @@ public final class Continuations {
 
         private Decorated(List<TaskDecorator> decorators) {
             Runnable all = this;
-            for (int i = decorators.size() - 1; i >= 0; i--) {
-                all = decorators.get(i).decorate(all);
+            for (TaskDecorator decorator : decorators) {
+                all = decorator.decorate(all);
             }
             this.decorated = all;
         }

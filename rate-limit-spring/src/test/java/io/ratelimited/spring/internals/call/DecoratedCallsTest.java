@@ -8,8 +8,10 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.RateLimited;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -19,6 +21,7 @@ import org.slf4j.LoggerFactory;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.task.TaskDecorator;
+import org.springframework.core.task.support.CompositeTaskDecorator;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskExecutor;
 
 /** Calls that go on on an executor that decorates its tasks itself, as that of Spring Boot does. */
@@ -46,6 +49,36 @@ class DecoratedCallsTest {
                     ticker.advance(Duration.ofHours(1));
                     assertThat(waiting.get(1, TimeUnit.MINUTES)).isEqualTo("of ann");
                 });
+    }
+
+    /** By Spring's composite of them, in their order: the last one is the outermost. */
+    @Test
+    void decoratorsEncloseEachOtherAsInAnExecutorOfSpringBoot() {
+        List<String> entered = new CopyOnWriteArrayList<>();
+        TaskDecorator first = noting("first", entered);
+        TaskDecorator second = noting("second", entered);
+        new CompositeTaskDecorator(List.of(first, second)).decorate(() -> {}).run();
+        List<String> ofSpring = List.copyOf(entered);
+        entered.clear();
+        ContextRunner.limited(ticker)
+                .withBean("first", TaskDecorator.class, () -> first)
+                .withBean("second", TaskDecorator.class, () -> second)
+                .withBean(Reports.class)
+                .run(context -> {
+                    Reports reports = context.getBean(Reports.class);
+                    reports.create();
+                    CompletableFuture<String> waiting = reports.create();
+                    ticker.advance(Duration.ofHours(1));
+                    waiting.get(1, TimeUnit.MINUTES);
+                    assertThat(entered).startsWith(ofSpring.toArray(String[]::new));
+                });
+    }
+
+    private static TaskDecorator noting(String name, List<String> entered) {
+        return task -> () -> {
+            entered.add(name);
+            task.run();
+        };
     }
 
     @Test
