@@ -33,6 +33,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -189,6 +191,46 @@ class OnlookersTest {
                                     tuple(false, Duration.ofHours(1), 0L),
                                     tuple(true, null, 0L),
                                     tuple(false, Duration.ofHours(1), 0L));
+                });
+    }
+
+    @Test
+    void anObserverIsNotToldOfItsOwnCalls() {
+        AtomicReference<RateLimits> limits = new AtomicReference<>();
+        runner.withBean(DecisionObserver.class, () -> decision -> {
+                    outcomes.add(decision.outcome());
+                    limits.get().tryAcquire("code", null);
+                })
+                .withPropertyValues("rate-limit.limits.code.rate=3/h")
+                .run(context -> {
+                    limits.set(context.getBean(RateLimits.class));
+                    limits.get().tryAcquire("code", null);
+                    assertThat(outcomes).containsExactly(Outcome.ADMITTED);
+                    assertThat(limits.get().peek("code", null).remaining()).isEqualTo(1);
+                    limits.get().tryAcquire("code", null);
+                    assertThat(outcomes).as("of the next one").hasSize(2);
+                });
+    }
+
+    @Test
+    void anObserverIsToldOfACallThatHasWaitedForAnotherToEnd() {
+        ManualTicker ticker = new ManualTicker();
+        ContextRunner.limited(ticker)
+                .withBean(DecisionObserver.class, () -> decision -> outcomes.add(decision.outcome()))
+                .withPropertyValues(
+                        "rate-limit.limits.seat.algorithm=concurrency",
+                        "rate-limit.limits.seat.max-concurrent=1",
+                        "rate-limit.limits.seat.policy=wait",
+                        "rate-limit.limits.seat.max-wait=1m")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    ReservedPermits seat = limits.reserve("seat", null, 1);
+                    CompletableFuture<String> waiting =
+                            limits.executeAsync("seat", null, () -> CompletableFuture.completedFuture("gone"));
+                    ticker.advance(Duration.ofSeconds(1));
+                    seat.close();
+                    assertThat(waiting.get(1, TimeUnit.MINUTES)).isEqualTo("gone");
+                    assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.DELAYED);
                 });
     }
 

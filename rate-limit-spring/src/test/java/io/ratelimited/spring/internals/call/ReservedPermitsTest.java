@@ -188,6 +188,14 @@ final class ReservedPermitsTest {
     }
 
     @Test
+    void aCallInFlightThatHasNothingToSettleCanBeCancelled() {
+        ReservedPermits place = limits.reserve("flight", null, 1);
+        assertThatThrownBy(() -> place.settle(1)).isInstanceOf(UnsupportedOperationException.class);
+        place.cancel();
+        assertThat(limits.peek("flight", null).remaining()).isEqualTo(1);
+    }
+
+    @Test
     void aWatchedLimitIsSettledToo() {
         limits.reserve("watched", null, 3).settle(1);
         assertThat(limits.peek("watched", null).remaining()).isEqualTo(2);

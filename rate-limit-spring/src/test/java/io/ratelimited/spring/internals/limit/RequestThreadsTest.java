@@ -52,6 +52,15 @@ class RequestThreadsTest {
     }
 
     @Test
+    void callsThatSleepCountWhereThereAreFewerThreads() {
+        enter(caller(), caller(), caller(), caller());
+        RequestThreads fewer = threads.orFewer(new RequestThreads(8));
+        assertThat(fewer.tryEnter(0, caller())).isFalse();
+        assertThat(fewer.half()).isEqualTo(4);
+        assertThat(threads.orFewer(new RequestThreads(32))).isSameAs(threads);
+    }
+
+    @Test
     void aCallTakesThePlaceOfTheLastOneOfTheLowestPriority() {
         Sleeper last = ranked("limit", 2);
         Sleeper earlier = ranked("limit", 2);
