@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.internals.overload.RecordingBackend;
 import io.ratelimited.spring.internals.web.servlet.HeadersFilter;
 import io.ratelimited.spring.internals.web.servlet.RateLimitFilter;
 import jakarta.servlet.AsyncEvent;
@@ -94,6 +95,27 @@ class BrokenResponseTest {
                         assertThat(limits.peek("lost", null).remaining()).isEqualTo(1);
                         assertThat(limits.peek("kept", null).remaining()).isZero();
                     });
+                });
+    }
+
+    @Test
+    void aResponseWithAnErrorThatTheServerReportsHasFailed() {
+        RecordingBackend backend = new RecordingBackend();
+        RouteFilters.limited(
+                        new ManualTicker(),
+                        "rate-limit.limits.place.algorithm=concurrency",
+                        "rate-limit.limits.place.max-concurrent=1",
+                        "rate-limit.limits.place.backend=recording")
+                .withBean(RecordingBackend.class, () -> backend)
+                .run(context -> {
+                    HeadersFilter headers = new HeadersFilter(RouteFilters.routes(
+                            context, new RouteProperties("/**", null, null, List.of("place"), null, null)));
+                    MockHttpServletRequest request = started(headers, RouteFilters.servlet(context, "place"), 0);
+                    MockAsyncContext processing = Objects.requireNonNull((MockAsyncContext) request.getAsyncContext());
+                    for (AsyncListener listener : processing.getListeners()) {
+                        listener.onError(new AsyncEvent(processing, new IllegalStateException("broken")));
+                    }
+                    assertThat(backend.ends).containsExactly("FAILED");
                 });
     }
 

@@ -81,6 +81,19 @@ class RejectionTest {
                 });
     }
 
+    @Test
+    void aRejectionIsNotReportedWhereTheLimitShowsNoHeaders() {
+        Rejection rejection = ofSearch();
+        ContextRunner.limited()
+                .withPropertyValues("rate-limit.limits.search.rate=5/s", "rate-limit.limits.search.http-headers=none")
+                .run(context -> {
+                    List<Limit> reported = new ArrayList<>();
+                    rejection.report(
+                            context.getBean(LimitRegistry.class), limit -> false, (limit, of) -> reported.add(limit));
+                    assertThat(reported).isEmpty();
+                });
+    }
+
     /** Of two rejections of a request, each is answered as itself. */
     @Test
     void anExceptionHasTheRejectionThatHasCausedItAndNoOther() {

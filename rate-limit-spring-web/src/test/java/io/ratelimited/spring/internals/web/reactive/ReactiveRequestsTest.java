@@ -47,6 +47,18 @@ final class ReactiveRequestsTest {
         assertThat(request.principal()).isSameAs(user);
     }
 
+    @Test
+    void tasksThatWaitForThreadsAtTheSameTimeCountOnce() {
+        requests.prepare(word -> false);
+        ReactiveCurrentRequest request = Objects.requireNonNull(
+                requests.with(exchangeOf(null), Mono::just).block());
+        request.waitedForThread(0, 10);
+        request.waitedForThread(4, 12);
+        request.waitedForThread(20, 21);
+        assertThat(request.takeWaitedNanos()).isEqualTo(13);
+        assertThat(request.takeWaitedNanos()).as("once").isZero();
+    }
+
     /** On servlets, Spring Security hides it from the request. */
     @Test
     void anAnonymousCallerIsNoPrincipal() {
