@@ -5,18 +5,31 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.ContextRunner;
 import io.ratelimited.spring.LimitChange;
 import io.ratelimited.spring.RateLimitOperations;
+import io.ratelimited.spring.fields.HeaderStyle;
 import io.ratelimited.spring.internals.limit.LimitRegistry;
+import io.ratelimited.spring.internals.web.reactive.ReactiveCors;
+import io.ratelimited.spring.internals.web.reactive.ReactiveRejections;
+import io.ratelimited.spring.internals.web.reactive.ReactiveRequests;
+import jakarta.servlet.DispatcherType;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.support.StaticMessageSource;
+import org.springframework.http.HttpStatus;
 import org.springframework.http.ProblemDetail;
+import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
+import org.springframework.mock.web.MockHttpServletRequest;
+import org.springframework.mock.web.MockHttpServletResponse;
+import org.springframework.mock.web.server.MockServerWebExchange;
 
 class RejectionTest {
 
@@ -91,6 +104,49 @@ class RejectionTest {
                     rejection.report(
                             context.getBean(LimitRegistry.class), limit -> false, (limit, of) -> reported.add(limit));
                     assertThat(reported).isEmpty();
+                });
+    }
+
+    @Test
+    void anErrorPageThatIsRejectedItselfHasNoOtherPage() {
+        RouteFilters.limited(new ManualTicker(), "rate-limit.limits.pages.rate=0/m")
+                .run(context -> {
+                    MockHttpServletRequest request = new MockHttpServletRequest("GET", "/error");
+                    request.setDispatcherType(DispatcherType.ERROR);
+                    request.addHeader("Accept", "text/html");
+                    MockHttpServletResponse response = new MockHttpServletResponse();
+                    RouteFilters.servlet(context, "pages").doFilter(request, response, (served, of) -> {});
+                    assertThat(response.getContentType()).isEqualTo("application/problem+json");
+                    assertThat(response.getErrorMessage()).isNull();
+                });
+    }
+
+    @Test
+    void aProblemHasNoContentHeadersOfTheResponseThatItReplaces() {
+        RouteFilters.limited(new ManualTicker(), "rate-limit.limits.any.rate=1/m")
+                .run(context -> {
+                    LimitRegistry limits = context.getBean(LimitRegistry.class);
+                    ReactiveRejections rejections = new ReactiveRejections(
+                            429,
+                            new ReactiveRequests(
+                                    ClientAddress.of(64, null),
+                                    null,
+                                    new LimitHeaders.Style(HeaderStyle.STANDARD, Ticker.system())),
+                            limits,
+                            new Problems(context, Object::toString),
+                            new ReactiveCors(Stream::empty, () -> {
+                                throw new IllegalStateException("no dispatcher");
+                            }),
+                            new InvalidCallLog(Ticker.system()),
+                            context);
+                    MockServerWebExchange exchange = MockServerWebExchange.from(MockServerHttpRequest.get("/"));
+                    exchange.getResponse().getHeaders().set("Content-Encoding", "gzip");
+                    rejections
+                            .handle(exchange, new RateLimitExceededException(Decision.withoutKey("any")))
+                            .block();
+                    assertThat(exchange.getResponse().getStatusCode()).isEqualTo(HttpStatus.TOO_MANY_REQUESTS);
+                    assertThat(exchange.getResponse().getHeaders().containsHeader("Content-Encoding"))
+                            .isFalse();
                 });
     }
 
