@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** Parameters that a query has several times, which Spring Boot hands over as lists. */
+/** Members of a request to change a limit. Parameters that a query has several times come from Spring Boot as lists. */
 class ChangeRequestTest {
 
     private static Map<LimitProperty, Object> change(String member, Object value) {
@@ -33,5 +33,13 @@ class ChangeRequestTest {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> change("burst", List.of("1", "2")))
                 .withMessageContaining("burst of rate limit 'busy' cannot be \"1,2\"; use a whole number");
+    }
+
+    @Test
+    void aRevertHasNoOtherMembers() {
+        assertThat(new ChangeRequest("search", Map.of("revert", "true")).reverts())
+                .isTrue();
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new ChangeRequest("search", Map.of("revert", "true", "rate", "9/s")).reverts());
     }
 }

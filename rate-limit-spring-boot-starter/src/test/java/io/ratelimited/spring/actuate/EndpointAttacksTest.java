@@ -11,6 +11,7 @@ import io.ratelimited.spring.TestLimits;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -50,6 +51,16 @@ class EndpointAttacksTest {
                 .isThrownBy(() -> keys.find(limit, "masked:000000000000"))
                 .withMessage("there is no key with the mask 'masked:000000000000' under rate limit 'search': use"
                         + " one of the last 1000 masks that the endpoint of this instance has shown");
+    }
+
+    @Test
+    void aTextMayBeThatOfANumberOrOfAUuid() {
+        withManyKeys(limit -> {
+            UUID id = UUID.fromString("0b2ad2b3-5f1c-4c1e-9d8e-2a7e0f6d9c11");
+            assertThat(keys.find(limit, id.toString())).containsExactly(id.toString(), id);
+            assertThat(keys.find(limit, "42")).containsExactly("42", 42L, 42);
+            assertThat(keys.find(limit, "042")).containsExactly("042");
+        });
     }
 
     @Test

@@ -303,7 +303,7 @@ class RateLimitMetricsTest {
                         RateLimitAutoConfiguration.class, RateLimitMetricsAutoConfiguration.class))
                 .withBean(MeterRegistry.class, () -> shared, definition -> definition.setDestroyMethodName(""))
                 .withBean(Ticker.class, () -> ticker)
-                .withPropertyValues("rate-limit.limits.search.rate=2/s");
+                .withPropertyValues("rate-limit.limits.search.rate=2/s", "rate-limit.limits.search.candidates=5/s");
         sharing.run(context -> {
             TestLimits.of(context).tryAcquire("search", "a");
             assertThat(count(shared, "admitted", "memory")).isEqualTo(1);

@@ -91,6 +91,20 @@ class RateLimitObservationsTest {
     }
 
     @Test
+    void aCallThatADryRunAdmitsAddsNothing() {
+        runner.withPropertyValues("rate-limit.limits.search.policy=shadow").run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            Observation observation = Observation.start("request", registry);
+            observation.scoped(() -> {
+                limits.executeAsync("search", null, () -> CompletableFuture.completedFuture("answer"))
+                        .join();
+            });
+            observation.stop();
+            assertThat(observation.getContext().getHighCardinalityKeyValues()).isEmpty();
+        });
+    }
+
+    @Test
     void withoutAnObservationNothingHappens() {
         runner.run(context -> {
             RateLimits limits = context.getBean(RateLimits.class);

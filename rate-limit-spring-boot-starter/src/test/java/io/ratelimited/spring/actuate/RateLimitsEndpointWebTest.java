@@ -312,6 +312,12 @@ class RateLimitsEndpointWebTest {
         assertThat(mask).matches("masked:[0-9a-f]{12}");
         assertThat(remaining("/search/" + mask)).isZero();
 
+        limits.execute("report", "sk-secret", () -> {
+            String busiest = JsonPath.read(get("/report").body(), "$.busiest[0].key");
+            assertThat(busiest).isEqualTo(mask);
+            return null;
+        });
+
         assertThat(delete("/search/" + mask).statusCode()).isEqualTo(204);
         assertThat(limits.peek("search", "sk-secret").remaining()).isEqualTo(200);
         assertThat(get("/search/masked:000000000000").statusCode()).isEqualTo(400);

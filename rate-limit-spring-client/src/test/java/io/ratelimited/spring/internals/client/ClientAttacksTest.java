@@ -1065,6 +1065,18 @@ class ClientAttacksTest {
     }
 
     @Test
+    void aReportShowsKeysAsItsReaderMaySeeThem() {
+        runner("rate-limit.clients.partner.key=header('X-Account')").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(
+                    new OutgoingRequest("GET", URI.create("https://partner.example/"), name -> List.of("sk-secret")));
+            assertThat(client.report(key -> "masked").toString())
+                    .contains("key=masked")
+                    .doesNotContain("secret");
+        });
+    }
+
+    @Test
     void anObjectThatIsNoKeyIsExplained() {
         runner("rate-limit.clients.partner.key=uri.toURL()").run(context -> {
             LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
