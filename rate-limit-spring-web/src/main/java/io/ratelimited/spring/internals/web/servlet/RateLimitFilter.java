@@ -84,7 +84,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(request, response);
             return;
         }
-        if (request.getDispatcherType() != DispatcherType.REQUEST
+        DispatcherType type = request.getDispatcherType();
+        if (type != DispatcherType.REQUEST
                 && (ServletRequestState.hasPassed(request, beforeSecurity) || isErrorPage(request))) {
             chain.doFilter(request, response);
             return;
@@ -95,8 +96,8 @@ public final class RateLimitFilter implements Filter, Ordered {
         }
         RequestPaths paths = ServletPaths.of(httpRequest);
         Comparable<?> version = routes.nameVersions() ? versions.of(httpRequest) : null;
-        Matching matching =
-                routes.matching(method(httpRequest), paths, version, httpRequest::getHeader, beforeSecurity);
+        String method = type == DispatcherType.ERROR ? failedMethod(httpRequest) : httpRequest.getMethod();
+        Matching matching = routes.matching(method, paths, version, httpRequest::getHeader, beforeSecurity);
         if (beforeSecurity && matching.isEmpty()) {
             chain.doFilter(request, response);
             return;
@@ -109,9 +110,6 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
-        if (beforeSecurity) {
-            call.arrive();
-        }
         Exemption exemption = null;
         Admission admission;
         try {
@@ -125,28 +123,31 @@ public final class RateLimitFilter implements Filter, Ordered {
             }
             admission = counting.isEmpty() ? null : limits.enter(counting, call);
         } catch (RateLimitExceededException refusal) {
+            call.stop();
             refusals.answer(httpRequest, httpResponse, refusal);
             return;
+        } catch (RuntimeException ex) {
+            call.stop();
+            throw ex;
         }
         proceed(httpRequest, httpResponse, chain, call, admission, exemption);
     }
 
     /** As the client has sent it: an error page is got. */
-    private static String method(HttpServletRequest request) {
-        return request.getDispatcherType() == DispatcherType.ERROR
-                        && request.getAttribute(RequestDispatcher.ERROR_METHOD) instanceof String method
+    private static String failedMethod(HttpServletRequest request) {
+        return request.getAttribute(RequestDispatcher.ERROR_METHOD) instanceof String method
                 ? method
                 : request.getMethod();
     }
 
     /**
-     * Returns whether a dispatch shows the page of an error: of a request on which limits have decided, or, by a forward, of a
-     * WAR, to which Spring Boot forwards, or of Spring Security for requests that it denies. Their statuses are no evidence: a
-     * filter may set any and forward to what a route limits.
+     * Returns whether a dispatch shows the page of an error: of a request that limits have stopped, or, by a forward, of a WAR,
+     * to which Spring Boot forwards, or of Spring Security for requests that it denies. Their statuses are no evidence: a filter
+     * may set any and forward to what a route limits.
      */
     private static boolean isErrorPage(ServletRequest request) {
         return switch (request.getDispatcherType()) {
-            case ERROR -> ServletRequestState.hasArrived(request);
+            case ERROR -> ServletRequestState.isStopped(request);
             case FORWARD ->
                 request.getAttribute(RequestDispatcher.ERROR_STATUS_CODE) != null
                         || request.getAttribute(DENIED) != null;

@@ -327,9 +327,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         state.atEachEnd(look);
     }
 
-    /** The filter of the routes before Spring Security decides on the request. */
-    void arrive() {
-        state.arrive();
+    /** A filter of routes does not let the request pass. */
+    void stop() {
+        state.stop();
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */

@@ -36,7 +36,9 @@ final class ServletRequestState {
     private Set<String> charged = Set.of();
     private List<Call> calls = List.of();
     private List<Ending> endings = List.of();
-    private List<Runnable> looks = List.of();
+    /** Looks at the response at each end of the request; null if nobody does. */
+    private @Nullable Runnable look;
+
     /** The refusal that is being answered, whose fields stand beside those of limits; null if there is none. */
     private @Nullable Rejection refusal;
 
@@ -49,8 +51,8 @@ final class ServletRequestState {
     /** The number of rejected calls of the request that no fallback answers, outgoing ones among them. */
     private int rejected;
 
-    /** Whether the filter of the routes before Spring Security has decided on the request, or failed to. */
-    private boolean arrived;
+    /** Whether a filter of routes has not let the request pass. */
+    private boolean stopped;
 
     private boolean passedBeforeSecurity;
     private boolean passedAfterSecurity;
@@ -143,7 +145,7 @@ final class ServletRequestState {
     }
 
     synchronized boolean hasActions() {
-        return !endings.isEmpty() || !looks.isEmpty();
+        return !endings.isEmpty() || look != null;
     }
 
     /**
@@ -296,21 +298,18 @@ final class ServletRequestState {
         return passedAfterSecurity || (beforeSecurity && passedBeforeSecurity);
     }
 
-    /** The filter of the routes before Spring Security decides on the request. */
-    synchronized void arrive() {
-        arrived = true;
+    /** A filter of routes does not let the request pass. */
+    synchronized void stop() {
+        stopped = true;
     }
 
-    /**
-     * Returns whether the filter of the routes before Spring Security has decided on a request that goes on to an error page. The
-     * server itself may have rejected it, or an earlier filter: then the error page is the first that comes of it.
-     */
-    static boolean hasArrived(ServletRequest request) {
-        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.hasArrived();
+    /** Returns whether a filter of routes has not let the request pass: its error page is shown all the same. */
+    static boolean isStopped(ServletRequest request) {
+        return request.getAttribute(ATTRIBUTE) instanceof ServletRequestState state && state.isStopped();
     }
 
-    private synchronized boolean hasArrived() {
-        return arrived;
+    private synchronized boolean isStopped() {
+        return stopped;
     }
 
     /**
@@ -371,46 +370,53 @@ final class ServletRequestState {
      * Looks at the response whenever it may be the last one: when it is complete, and at each end of the request, which goes on
      * if the server has an error page for it.
      */
-    synchronized void atEachEnd(Runnable look) {
-        if (looks.isEmpty()) {
-            looks = new ArrayList<>(1);
-        }
-        looks.add(look);
+    synchronized void atEachEnd(Runnable action) {
+        Runnable others = look;
+        look = others == null
+                ? action
+                : () -> {
+                    others.run();
+                    action.run();
+                };
     }
 
     /** The last byte of the response is about to be sent: the client may call again before the request has ended. */
     void complete() {
         List<Ending> due;
-        List<Runnable> known;
+        Runnable known;
         synchronized (this) {
-            if (!hasActions()) {
+            if (endings.isEmpty() && look == null) {
                 return;
             }
-            known = isFollowed() ? List.copyOf(looks) : List.of();
+            known = followed && !ended ? look : null;
             due = endings.stream().filter(ending -> ending.isDue.getAsBoolean()).toList();
             if (!due.isEmpty()) {
                 endings.removeAll(due);
             }
         }
-        known.forEach(Runnable::run);
+        if (known != null) {
+            known.run();
+        }
         due.forEach(ending -> ending.action.run());
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
         List<Ending> all;
-        List<Runnable> known;
+        Runnable known;
         synchronized (this) {
             if (stopAlarm != null) {
                 heard();
             }
-            known = ended ? List.of() : List.copyOf(looks);
+            known = ended ? null : look;
             ended = true;
             all = endings;
             endings = List.of();
         }
         try {
-            known.forEach(Runnable::run);
+            if (known != null) {
+                known.run();
+            }
             all.forEach(ending -> ending.action.run());
         } finally {
             over = true;
