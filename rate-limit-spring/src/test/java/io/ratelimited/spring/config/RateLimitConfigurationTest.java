@@ -238,7 +238,7 @@ class RateLimitConfigurationTest {
                 "rate-limit.defaults.priorities[1]=low | priorities are numbered [1] | from 0 without a gap | RL-101",
                 "rate-limit.defaults.burst[0]=5 | There is no property rate-limit.defaults.burst[0] | without Spring Boot | RL-101",
                 "rate-limit.enabled=treu | rate-limit.enabled is treu | true or false | RL-102",
-                "rate-limit.backend=shared | rate-limit.backend is shared | there are [memory] | RL-111"
+                "rate-limit.backend=shared | rate-limit.backend is shared | there are [memory, redis] | RL-111"
             })
     void aMistakeStopsTheStartWithThePlaceTheValueAndTheRemedy(
             String property, String problem, String more, String code) {
