@@ -89,6 +89,7 @@ record IgnoredProperties(ApplicationContext context) implements SmartInitializin
                 names.stream()
                         .filter(name -> name.getNumberOfElements() > 1 && !KnownProperties.PREFIX.isAncestorOf(name))
                         .map(name -> name.getElement(0, ConfigurationPropertyName.Form.DASHED))
+                        .filter(ConfigurationPropertyName::isValid) // a key in brackets need not be
                         .filter(first -> SimilarName.find(first, Set.of(KnownProperties.PREFIX.toString()))
                                 .isPresent())
                         .forEach(similar::add);

@@ -126,6 +126,14 @@ class MistakesTest {
         });
     }
 
+    /** As of a map of the application whose keys are its own. */
+    @Test
+    void aKeyThatLooksLikeOurPrefixAndIsNoneFailsNoStart() {
+        application
+                .withPropertyValues("[rate limit].limits.search.rate=1/s")
+                .run(context -> assertThat(context).hasNotFailed());
+    }
+
     @Configuration(proxyBeanMethods = false)
     @EnableConfigurationProperties(Own.class)
     static class OfApplication {}
