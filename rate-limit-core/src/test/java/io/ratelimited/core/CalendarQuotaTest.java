@@ -21,6 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Quotas per week, month and year, in memory. */
 @Tag("once")
+@Tag("slow")
 class CalendarQuotaTest {
 
     private static final String START = "2026-01-20T12:00:00Z";

@@ -11,11 +11,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** P10 on random series of changes: no change adds permits, whatever changes and in which order. */
+@Tag("slow")
 class ChangeBoundTest {
 
     private static final long SECOND = 1_000_000_000L;

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Three nodes close a log and open it again, each by itself, while six threads take permits and give some back. */
+@Tag("slow")
 class ClosingUnderLoadTest {
 
     private static final int LARGEST = 40;

@@ -22,6 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Somebody has written to a key of ours what no script of ours writes: it counts as a key never seen, and nobody else is hit. */
 @Tag("once")
+@Tag("slow")
 class CorruptValueAttacksTest {
 
     /** Each corrupts a key that a limiter has just written. */

@@ -14,10 +14,12 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** A single address that is one of several nodes of a cluster, so that it redirects the keys of the others. */
+@Tag("slow")
 class OneNodeOfAClusterTest {
 
     private static final Duration MINUTE = Duration.ofMinutes(1);

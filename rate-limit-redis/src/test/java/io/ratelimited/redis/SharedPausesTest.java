@@ -10,10 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Pauses in Redis, on a clock moved by hand. */
+@Tag("slow")
 class SharedPausesTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

@@ -19,12 +19,14 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * One address whose server takes no command for keys of several slots, as a proxy in front of a cluster, or a single node that
  * has all slots.
  */
+@Tag("slow")
 class SlotsOfOneServerTest {
 
     private static final Pattern REFUSED = Pattern.compile("errorstat_CROSSSLOT:count=(\\d+)");

@@ -23,12 +23,14 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** One call, several limits that refuse it: the answer is the same in whatever order they are declared. */
+@Tag("slow")
 class SeveralRejectionsTest {
 
     private static final long SECOND = 1_000_000_000L;

@@ -14,8 +14,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 
 /** Two backends beside memory, whose decisions come from other threads or fail. */
+@Tag("slow")
 class SeveralStressTest extends SeveralStress {
 
     private final Map<String, Executor> backends = new HashMap<>();

@@ -19,6 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The lease of a limit changes while calls run for minutes, as {@code RateLimiterContract} says for seconds. In virtual time. */
 @Tag("once")
+@Tag("slow")
 class LeaseChangesTest {
 
     private static final Limit ONE_CALL =

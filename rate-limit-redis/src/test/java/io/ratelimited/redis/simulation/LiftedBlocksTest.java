@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 
 /** Blocks are turned off and on again, and a node that starts later does not hear of it in time. In virtual time. */
 @Tag("once")
+@Tag("slow")
 class LiftedBlocksTest {
 
     private static final Limit LIMIT = Limit.of("logins", Algorithm.TOKEN_BUCKET)

@@ -60,6 +60,7 @@ import org.springframework.web.bind.annotation.RestController;
 @ParameterizedClass
 @EnumSource(names = {"SERVLET", "REACTIVE"})
 @Tag("spring-boot")
+@Tag("slow")
 class ChangesByEndpointTest {
 
     @Parameter

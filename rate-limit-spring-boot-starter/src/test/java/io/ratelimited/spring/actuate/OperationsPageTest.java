@@ -21,6 +21,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /** The curl lines of the page are sent to a running server, which must answer what the page says. */
 @Tag("spring-boot")
+@Tag("slow")
 class OperationsPageTest {
 
     private static final Pattern CALL = Pattern.compile(

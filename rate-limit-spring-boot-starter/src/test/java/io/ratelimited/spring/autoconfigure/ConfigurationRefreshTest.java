@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -41,6 +42,7 @@ import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.core.env.MapPropertySource;
 
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class ConfigurationRefreshTest {
 
     private final Map<String, Object> configuration = new HashMap<>();

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -26,6 +27,7 @@ import org.springframework.core.PriorityOrdered;
 
 /** Every line of the log that the page on limits that do not limit shows is written by an application that makes the mistake. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class FailureModesPageTest {
 
     private static final Pattern LINE = Pattern.compile("(?ms)^```\\n(.*?)\\n```$");

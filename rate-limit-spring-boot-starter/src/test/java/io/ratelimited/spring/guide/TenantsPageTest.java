@@ -23,6 +23,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** The page on limits per tenant: its snippet, in an application that runs. */
 @Tag("once")
+@Tag("slow")
 class TenantsPageTest {
 
     @TempDir

@@ -7,6 +7,7 @@ import static org.mockito.Mockito.mock;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -21,6 +22,7 @@ import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
 /** A factory of the application's own that is declared as an interface, and not made when a bean first asks a limit. */
+@Tag("slow")
 class DeclaredFactoryTest {
 
     private final ApplicationContextRunner runner = new ApplicationContextRunner()

@@ -16,10 +16,12 @@ import io.ratelimited.redis.RedisServers;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Which keys are leased, and what must not be lost or remembered when something comes between two steps of a decision. */
+@Tag("slow")
 class LeasesTest {
 
     private static final double OVERSHOOT = 0.05;

@@ -24,10 +24,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Commands that are issued while the thread of the connection is busy. */
+@Tag("slow")
 class LettuceLinkTest {
 
     private static final Pattern EVALSHA = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");

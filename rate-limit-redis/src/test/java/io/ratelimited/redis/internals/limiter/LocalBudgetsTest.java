@@ -24,12 +24,14 @@ import java.util.concurrent.CompletionStage;
 import java.util.function.UnaryOperator;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What a node admits by itself in one outage and in many. In one thread, on a time that the test moves. */
+@Tag("slow")
 class LocalBudgetsTest {
 
     private static final Duration LOOK = Duration.ofMillis(200);

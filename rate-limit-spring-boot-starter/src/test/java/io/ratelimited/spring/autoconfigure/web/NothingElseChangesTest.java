@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -39,6 +40,7 @@ import org.springframework.web.servlet.HandlerMapping;
  * An application with the starter has the beans that it has without, of the same types and in the same order; the page "with
  * Spring" lists the exceptions.
  */
+@Tag("slow")
 class NothingElseChangesTest {
 
     private static final String OURS = "io.ratelimited.";

@@ -28,6 +28,7 @@ import org.springframework.web.bind.annotation.RestController;
  */
 @ExtendWith(OutputCaptureExtension.class)
 @Tag("spring-boot")
+@Tag("slow")
 class RoutesOnRedisTest {
 
     /** A reply may be there before anybody waits for it; not so many times in a row. */

@@ -39,6 +39,7 @@ import okhttp3.Request;
 import okhttp3.Response;
 import okhttp3.ResponseBody;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -55,6 +56,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.web.client.RestClient;
 
 /** Calls of OkHttp, as the SDKs of models send them. */
+@Tag("slow")
 class OkHttpTest {
 
     private static final String PLACES = "rate-limit.clients.model.limits=places";

@@ -32,6 +32,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -45,6 +46,7 @@ import org.springframework.security.core.context.SecurityContextHolder;
 
 /** What an instance makes of changes that others make. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class SharedChangesTest {
 
     private final OtherInstances others = new OtherInstances();

@@ -11,11 +11,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Kotlin's suspend functions and flows hold their places until their bodies have ended, and say how. */
+@Tag("slow")
 class SuspendedCallsTest {
 
     private final RecordingBackend backend = new RecordingBackend();

@@ -28,6 +28,7 @@ import org.springframework.web.bind.annotation.RestController;
 
 /** Pages that include what is limited: servers ignore the status and the headers of an included response. */
 @Tag("spring-boot")
+@Tag("slow")
 class IncludedTest {
 
     private static final String POLICY = "\"part\";q=2;w=120";

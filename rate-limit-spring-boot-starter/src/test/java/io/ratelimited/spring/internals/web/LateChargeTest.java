@@ -8,6 +8,7 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.internals.web.RunningServer.Kind;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -26,6 +27,7 @@ import reactor.core.publisher.Mono;
 /** Calls that end after their request, whose object the server has used for another request since. */
 @ParameterizedClass
 @EnumSource(value = Kind.class, mode = EnumSource.Mode.EXCLUDE, names = "REACTOR_NETTY")
+@Tag("slow")
 class LateChargeTest {
 
     private static RunningServer server;

@@ -41,6 +41,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -55,6 +56,7 @@ import reactor.core.scheduler.Schedulers;
 
 /** Callers who leave, and readers and keys of the application that are not as expected. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class ClientAttacksTest {
 
     private final ManualTicker ticker = new ManualTicker();

@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -57,6 +58,7 @@ import org.springframework.web.servlet.function.ServerRequest;
 
 /** What the start says of limits that callers can get around with keys of their own, or that fill memory with them. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class KeyAttacksTest {
 
     private static final String INVENTED = "clients control the key";

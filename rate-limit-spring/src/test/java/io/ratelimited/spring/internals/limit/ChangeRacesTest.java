@@ -34,6 +34,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.context.PayloadApplicationEvent;
@@ -42,6 +43,7 @@ import org.springframework.security.core.context.SecurityContextHolder;
 
 /** Changes that several threads and instances make at the same time. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class ChangeRacesTest {
 
     private static final Instant MADE_AT = Instant.parse("2026-11-27T06:42:00Z");

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /** How many callers have a budget of their own, and how different these are. */
 @Tag("once")
+@Tag("slow")
 class OwnBudgetsTest {
 
     private static LimitChange rate(String rate) {

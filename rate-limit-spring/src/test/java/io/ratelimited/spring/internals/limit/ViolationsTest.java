@@ -18,6 +18,7 @@ import io.ratelimited.spring.internals.request.Serving;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,6 +28,7 @@ import reactor.core.scheduler.Schedulers;
 
 /** Which calls are violations, and which block nobody. */
 @ExtendWith(CapturedLog.Capture.class)
+@Tag("slow")
 class ViolationsTest {
 
     private final ManualTicker ticker = new ManualTicker();

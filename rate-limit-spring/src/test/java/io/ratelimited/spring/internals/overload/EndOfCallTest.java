@@ -13,12 +13,14 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** A limit learns how each of its calls has ended. */
+@Tag("slow")
 class EndOfCallTest {
 
     private final RecordingBackend backend = new RecordingBackend();

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.PriorityQueue;
 import java.util.SplittableRandom;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * A small service in virtual time: eight processors serve calls one after the other, 20 ms each on average, before a
  * dependency of 40 ms. The large simulation, with peers, is {@code rate-limit-benchmarks/run overload}.
  */
+@Tag("slow")
 class AdaptiveOverloadTest {
 
     private static final int PROCESSORS = 8;

@@ -20,11 +20,13 @@ import java.util.PriorityQueue;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** What callers cannot do to others through a limit that finds itself, in virtual time: with quick calls, slow ones, and rejected ones. */
+@Tag("slow")
 class OverloadAttacksTest {
 
     private static final long MILLI = 1_000_000;

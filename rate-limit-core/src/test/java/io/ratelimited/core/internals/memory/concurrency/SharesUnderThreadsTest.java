@@ -18,11 +18,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** P2 while other calls are admitted and complete: the permits of a share are either free for it or in use, never both. */
+@Tag("slow")
 class SharesUnderThreadsTest {
 
     private static final int CRITICAL = 0;

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.reactivestreams.Publisher;
@@ -49,6 +50,7 @@ import reactor.test.StepVerifier;
 
 /** What a client of Spring for GraphQL learns of a refused field or subscription. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("slow")
 class GraphQlRejectionsTest {
 
     private static final String SCHEMA = """
