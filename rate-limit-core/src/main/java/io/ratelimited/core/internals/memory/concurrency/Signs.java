@@ -10,42 +10,41 @@ package io.ratelimited.core.internals.memory.concurrency;
  * @param pinned windows in which the number in flight stood still at its upper end; short ones count in part
  * @param seconds seconds without growth
  * @param storm windows in a row in which many more calls than usual arrived, or were held
- * @param replaced permits by which calls that replaced late or overloaded ones are more than half of them, since the latter are many
+ * @param late what late or overloaded calls have shown
  */
-record Signs(
-        double high, double latency, int steps, int steady, double pinned, double seconds, int storm, double replaced) {
+record Signs(double high, double latency, int steps, int steady, double pinned, double seconds, int storm, Late late) {
 
     static Signs at(double high) {
-        return new Signs(high, 0, 0, 0, 0, 0, 0, 0);
+        return new Signs(high, 0, 0, 0, 0, 0, 0, Late.NONE);
     }
 
     /** After a step of growth. */
     Signs grown(double high, double latency, int steps) {
-        return new Signs(high, latency, steps, 0, pinned, 0, 0, replaced);
+        return new Signs(high, latency, steps, 0, pinned, 0, 0, late);
     }
 
     /** After a window without growth. */
     Signs steady(int steady, double seconds) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, 0, replaced);
+        return new Signs(high, latency, steps, steady, pinned, seconds, 0, late);
     }
 
     Signs withSteps(int steps) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm, late);
     }
 
     Signs withPinned(double pinned) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm, late);
     }
 
     Signs withSeconds(double seconds) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm, late);
     }
 
     Signs withStorm(int storm) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm, late);
     }
 
-    Signs withReplaced(double replaced) {
-        return new Signs(high, latency, steps, steady, pinned, seconds, storm, replaced);
+    Signs withLate(Late late) {
+        return new Signs(high, latency, steps, steady, pinned, seconds, storm, late);
     }
 }

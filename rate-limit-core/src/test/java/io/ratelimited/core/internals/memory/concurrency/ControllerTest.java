@@ -242,6 +242,76 @@ class ControllerTest {
         }
     }
 
+    /** Seconds of which all answers are late. */
+    private static Window late(double seconds, long answered, long left) {
+        return new Window((long) (seconds * 1e9), answered, 500 * MILLI, left, left, answered, 0, false, left, 0, 1, 1);
+    }
+
+    /** Seconds of which the answers are slow, and none is late. */
+    private static Window slow(double seconds, long answered, long left) {
+        return new Window((long) (seconds * 1e9), answered, 200 * MILLI, left, left, 0, 0, false, left, 0, 1, 1);
+    }
+
+    /** Until the first answers, and as long as they take, more and more are in flight. */
+    @Test
+    void lateCallsOfASlowDependencyAreNoShortage() {
+        Controller slow = calm().next(late(0.25, 10, 50)).next(late(0.25, 10, 90));
+        for (int i = 0; i < 20; i++) {
+            assertThat(slow.phase()).isEqualTo(Phase.FREE);
+            slow = slow.next(late(0.25, 50, 90 + i % 7));
+        }
+        assertThat(slow.base()).isEqualTo(500 * MILLI);
+    }
+
+    @Test
+    void lateCallsLimitWhereMoreAndMoreAreInFlight() {
+        Controller queue = calm().next(late(0.5, 60, 50)).next(late(0.5, 60, 90));
+        assertThat(queue.phase()).isEqualTo(Phase.FREE);
+        assertLate(queue.next(late(0.5, 60, 130)));
+    }
+
+    @Test
+    void lateCallsLimitWhereMoreArriveThanUsual() {
+        assertLate(calm().next(late(0.25, 75, 150)).next(late(0.25, 75, 150)));
+        // More have arrived since calls became slow, before any was late.
+        Controller slow = calm().next(slow(0.25, 50, 100)).next(late(0.25, 50, 100));
+        assertThat(slow.phase()).isEqualTo(Phase.FREE);
+        assertLate(slow.next(late(0.25, 50, 100)));
+        // Fewer than usual before are not set off against them.
+        Controller fewer = calm().next(slow(2, 50, 20)).next(late(0.25, 75, 20));
+        assertLate(fewer.next(late(0.25, 75, 20)));
+    }
+
+    /** Where nothing is usual yet, an overload may have begun with the process. */
+    @Test
+    void lateCallsLimitAProcessThatHasJustBegun() {
+        Controller begun = Controller.of(4, 1000);
+        for (int i = 0; i < 4; i++) {
+            begun = begun.next(second(200, 50, false));
+        }
+        assertLate(begun.next(late(0.25, 50, 10)).next(late(0.25, 50, 10)));
+    }
+
+    @Test
+    void whatLateCallsShowIsKeptWhileNoMoreAreLetIn() {
+        Controller controller = calm().next(slow(0.25, 50, 40));
+        Late shown = controller.signs().late();
+        assertThat(shown.excess()).isPositive();
+        for (int left = 88; controller.phase() == Phase.FREE && left < 600; left += 48) {
+            controller = controller.next(new Window(20_000_000L, 0, 0, 0, 0, 0, 0, false, left, 0, 1, 1));
+        }
+        assertThat(controller.phase()).isEqualTo(Phase.HOLD);
+        controller = controller.next(second(400, 50, false));
+        assertThat(controller.phase()).isEqualTo(Phase.FREE);
+        assertThat(controller.signs().late()).isEqualTo(shown);
+        assertThat(short400().signs().late()).isEqualTo(Late.NONE);
+    }
+
+    private static void assertLate(Controller controller) {
+        assertThat(controller.phase()).isEqualTo(Phase.DRAIN);
+        assertThat(controller.reason()).isEqualTo(Reason.LATE);
+    }
+
     /** Calls of one permit, and a share of calls of a hundred. */
     @Test
     void rareCallsOfManyPermitsChangeNoNumberOfAnswers() {
