@@ -10,10 +10,9 @@ import io.ratelimited.core.overload.FoundLimitChange.Reason;
  * <p>The limit is a belief about a shortage, and there is none until a sign of one is seen. While nothing is short, up to the
  * upper bound of calls is admitted, and what is usual is learned ({@link Known}). The signs: more and more calls in flight
  * slow calls down and serve no more; arrivals storm in and hardly any call ends; the number in flight stands still, as behind
- * the threads of a server, while calls are slow; many calls meet an overloaded service, or are late while more arrive than
- * usual or more and more are in flight. Slow or late calls alone are no sign: a dependency that became slow keeps more calls
- * in flight, but not more and more. Where the usual load is known and far more arrives, no more are let in for a moment, far
- * above what was served well, until it is seen whether those in flight end.
+ * the threads of a server, while calls are slow; many calls are late. Slow calls alone are no sign: a dependency that became
+ * slow keeps more calls in flight, but not more and more. Where the usual load is known and far more arrives, no more are let
+ * in for a moment, far above what was served well, until it is seen whether those in flight end.
  *
  * <p>A sign leads to a test with fewer: calls of a queue of our own become quicker and as many end, those of a slow dependency
  * take as long and fewer end, and then there is no limit again. Else the limit is sought: from what is known or, where the
@@ -250,9 +249,7 @@ record Controller(
     private Controller become(Phase next, double limit, Window seen, Reason why) {
         double becomes = next == Phase.FREE ? most : clamp(limit);
         Reason changed = Math.round(becomes) == Math.round(this.limit) ? reason : why;
-        // Nothing was learned of late calls while no more were let in for a moment.
-        boolean holds = next == Phase.HOLD || (phase == Phase.HOLD && next == Phase.FREE);
-        Signs none = Signs.at(signs.high()).withLate(holds ? signs.late() : Late.NONE);
+        Signs none = Signs.at(signs.high());
         return new Controller(least, most, next, becomes, known, reference, seen, none, elasticity, cap, wall, changed);
     }
 
@@ -342,9 +339,12 @@ record Controller(
         // usual: these count by their length.
         double part = Math.min(1, seen.nanos() / (Tuning.TELLS * seen.meanNanos()));
         boolean tells = part >= 1 || seen.working() >= watched();
+        boolean bad = seen.badShare() > Tuning.BAD;
         Signs counts = signs.withPinned(!tells ? signs.pinned() : pinned ? signs.pinned() + part : 0)
-                .withLate(late(seen));
-        boolean late = isShortage(counts.late(), seen);
+                .withReplaced(bad ? signs.replaced() + replaced(seen) : 0);
+        boolean late = bad
+                && last.badShare() > Tuning.BAD
+                && counts.replaced() > Tuning.CHANCE * known.chance(known.inFlight());
         if (counts.pinned() >= Tuning.PINNED) {
             return below(Math.max(least, Tuning.BELOW_PINNED * seen.most()), wall)
                     .comparing(seen, Tuning.WANTED)
@@ -361,39 +361,11 @@ record Controller(
     }
 
     /**
-     * What late and overloaded calls show while calls are slow. In a shortage others take their places; time-outs of a past
-     * outage leave them empty.
+     * Permits of new calls in place of those that were late or met an overloaded service, less half of the latter. In a shortage
+     * others take their places; time-outs of a past outage leave them empty.
      */
-    private Late late(Window seen) {
-        Late before = signs.late();
-        double more = seen.left() - last.left();
-        double arrived = more + seen.ended();
-        double excess = Math.max(0, before.excess() + arrived - Tuning.MORE * known.rate() * seen.seconds());
-        if (seen.badShare() <= Tuning.BAD) {
-            return new Late(0, 0, 0, excess);
-        }
-        // Until then more are in flight because each takes longer.
-        double grown = before.seconds() >= seen.meanNanos() / 1e9 ? more : 0;
-        return new Late(
-                before.seconds() + seen.seconds(),
-                before.replaced() + more + Tuning.REPLACED * seen.bad(),
-                before.grown() + grown,
-                excess);
-    }
-
-    /**
-     * Many calls are late or overloaded, and others take their places. Those of a dependency that became slow are late only: then
-     * it is a shortage where more calls than usual arrive, or more and more are in flight, also after those have ended that began
-     * as calls became slow.
-     */
-    private boolean isShortage(Late late, Window seen) {
-        double usual = Tuning.CHANCE * known.chance(known.inFlight());
-        boolean replaced = seen.badShare() > Tuning.BAD && last.badShare() > Tuning.BAD && late.replaced() > usual;
-        return replaced
-                && (!known.isBelieved()
-                        || seen.overloaded() + last.overloaded() > Tuning.OVERLOADED * (seen.bad() + last.bad())
-                        || late.grown() > Math.max(usual, Tuning.GROWTH_CHANCE * known.chance((double) seen.left()))
-                        || late.excess() > Math.max(usual, permits(Tuning.BEGIN)));
+    private double replaced(Window seen) {
+        return seen.left() - last.left() + Tuning.REPLACED * seen.bad();
     }
 
     /** More are in flight, and calls are slow. */

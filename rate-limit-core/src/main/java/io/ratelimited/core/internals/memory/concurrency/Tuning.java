@@ -91,12 +91,6 @@ final class Tuning {
     static final double BAD = 0.3;
     /** Share of such calls that others must have replaced in flight: of those of a past outage none, of those of a shortage all. */
     static final double REPLACED = 0.5;
-    /** Share of such calls from which on overloaded ones tell of a shortage; late ones alone may be those of a slow dependency. */
-    static final double OVERLOADED = 0.1;
-    /** Roots of the number in flight by which it must have grown while calls are late: two numbers that differ by chance. */
-    static final double GROWTH_CHANCE = CHANCE * Math.sqrt(2);
-    /** Arrivals while calls are slow, in multiples of the usual ones, from which on they are more. */
-    static final double MORE = 1.25;
 
     // While nothing is limited: many more calls than usual arrive.
 

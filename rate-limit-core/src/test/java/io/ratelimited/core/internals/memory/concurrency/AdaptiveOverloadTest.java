@@ -67,6 +67,10 @@ class AdaptiveOverloadTest {
         /** Share of the calls that need a hundred permits. */
         private double heavy;
 
+        private int processors = PROCESSORS;
+        /** When callers who wait for their answers call next. */
+        private final PriorityQueue<Long> calling = new PriorityQueue<>();
+
         private long now;
 
         private Service(long seed) {
@@ -121,6 +125,33 @@ class AdaptiveOverloadTest {
             return tallies;
         }
 
+        /** Lets callers call for some seconds, who pause for a second after each answer or rejection; first adds some. */
+        private Tally callers(int more, int seconds) {
+            Tally tally = new Tally();
+            long end = now + seconds * SECOND;
+            for (int i = 0; i < more; i++) {
+                calling.add(pause(now));
+            }
+            while (calling.element() < end) {
+                leaveUntil(calling.remove());
+                Reservation call = reserve(1);
+                long leaves = now;
+                if (call.isRefused()) {
+                    tally.refused++;
+                } else {
+                    leaves = serve();
+                    leaving.add(new Leaves(leaves, call, now, tally, End.ANSWERED));
+                }
+                calling.add(pause(leaves));
+            }
+            leaveUntil(end);
+            return tally;
+        }
+
+        private long pause(long from) {
+            return from + (long) (exponential() * SECOND);
+        }
+
         private long next(double load) {
             return now + (long) (exponential() * (1 - cached) / (CAPACITY * load) * SECOND);
         }
@@ -128,7 +159,7 @@ class AdaptiveOverloadTest {
         /** The processor that is free first. */
         private int first() {
             int first = 0;
-            for (int i = 1; i < PROCESSORS; i++) {
+            for (int i = 1; i < processors; i++) {
                 first = freeAt[i] < freeAt[first] ? i : first;
             }
             return first;
@@ -223,5 +254,17 @@ class AdaptiveOverloadTest {
         service.offer(20, 0.5, 0);
         Tally overload = service.offer(40, 1.5, 0)[1];
         assertThat(overload.inTime / (40 * CAPACITY)).isGreaterThan(0.8);
+    }
+
+    /** Callers who wait for their answers: no more and more calls are in flight, and no more arrive than usual. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void anOverloadOfCallersWhoWaitForTheirAnswersIsLimited(long seed) {
+        Service service = new Service(seed);
+        service.callers(300, 30);
+        service.processors = PROCESSORS / 4;
+        service.callers(0, 10);
+        Tally overload = service.callers(0, 40);
+        assertThat(overload.inTime / (40 * CAPACITY / 4)).isGreaterThan(0.7);
     }
 }
